@@ -1,0 +1,45 @@
+# Everything a newcomer needs; CI runs the same. `make` alone lists it.
+
+PYTHON ?= python3
+PORT ?= 5000
+
+# Environments hold what their lock files say, and see no package of the caller's.
+unexport PYTHONPATH PYTHONHOME PYTHONUSERBASE
+export PYTHONNOUSERSITE := 1
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help setup dev demo test lint ui clean-envs
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
+
+setup: ## build the environments: the workflow's and the SGLang CPU engine's
+	@$(PYTHON) envs/install.py workflow sglang-cpu
+
+dev:
+	@$(PYTHON) envs/install.py dev
+
+demo: setup ## set up, then run the default campaign on the real SGLang CPU engine
+	@.venv/bin/snakemake
+
+test: setup dev lint ## set up, lint, and run all tests
+	@.venv/bin/python -m pytest
+
+lint: dev ## check style, types and the workflow
+	@.venv/bin/ruff check .
+	@.venv/bin/ruff format --check .
+	@.venv/bin/snakefmt --check Snakefile workflow/rules
+	@.venv/bin/mypy
+	@.venv/bin/snakemake --lint
+
+ui: ## open MLflow's pages on results/mlflow.db (PORT=5000)
+	@test -f results/mlflow.db || { echo "results/mlflow.db is not there yet: run make demo or snakemake first"; exit 1; }
+	@$(PYTHON) envs/install.py workflow
+	@MLFLOW_DISABLE_TELEMETRY=true MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false \
+	  .venv/bin/mlflow ui --backend-store-uri "sqlite:///$(CURDIR)/results/mlflow.db" \
+	  --host 127.0.0.1 --port $(PORT)
+
+clean-envs: ## remove the environments; results stay
+	@rm -rf .venv .engines

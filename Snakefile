@@ -1,0 +1,41 @@
+"""sglang-matrix: a matrix of SGLang server configurations, launched, measured and reported."""
+
+from snakemake.utils import min_version
+
+min_version("9.27.0")
+
+
+include: "workflow/rules/common.smk"
+include: "workflow/rules/node.smk"
+include: "workflow/rules/cell.smk"
+include: "workflow/rules/dataset.smk"
+include: "workflow/rules/tracking.smk"
+include: "workflow/rules/report.smk"
+
+
+localrules:
+    all,
+    model,
+    collect,
+    track,
+    report,
+    check,
+
+
+rule all:
+    default_target: True
+    input:
+        "<results>/report/index.html",
+        "<results>/tracking.json",
+
+
+onstart:
+    SESSION.start()
+
+
+onsuccess:
+    SESSION.finish()
+
+
+onerror:
+    SESSION.finish()

@@ -1,0 +1,114 @@
+"""Secrets are masked by the name that they carry, and look-alikes are left alone."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sgmatrix.core.redact import MASK, is_secret_name, redact, redact_text
+
+SECRET_NAMES = """api_key api-key apikey API_KEY admin_api_key OPENAI_API_KEY HF_TOKEN hf-token
+token secret client_secret password MLFLOW_TRACKING_PASSWORD passwd credential
+AWS_SECRET_ACCESS_KEY
+private_key ssl_keyfile ssl_keyfile_password Authorization x-authorization"""
+SECRETS = SECRET_NAMES.split()
+
+OTHER_NAMES = """tokenizer_path tokenizer max_total_tokens max-prefill-tokens tokens input_tokens
+skip_tokenizer_init first_token_s key cell_key keyboard secretary passwords_file port
+ssl_certfile token_usage num_continuous_decode_steps"""
+LOOK_ALIKES = OTHER_NAMES.split()
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_a_secret_is_known_by_its_name(name):
+    assert is_secret_name(name)
+    assert redact({name: "SENTINEL"}) == {name: MASK}
+
+
+@pytest.mark.parametrize("name", LOOK_ALIKES)
+def test_a_look_alike_keeps_its_value(name):
+    assert not is_secret_name(name)
+    assert redact({name: "plain"}) == {name: "plain"}
+
+
+@pytest.mark.parametrize("empty", [None, "", False])
+def test_that_no_secret_is_set_stays_visible(empty):
+    assert redact({"api_key": empty}) == {"api_key": empty}
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        ("http://user:SENTINEL@127.0.0.1:5000/x", "http://***@127.0.0.1:5000/x"),
+        ("postgresql://SENTINEL@db and s3://a:SENTINEL@b", "postgresql://***@db and s3://***@b"),
+        ("http://127.0.0.1:5000/a@b", "http://127.0.0.1:5000/a@b"),
+        ("someone@example.org", "someone@example.org"),
+    ],
+)
+def test_a_url_loses_its_user_and_password_and_nothing_else(text, want):
+    assert redact_text(text) == want
+    assert redact({"uri": [text]}) == {"uri": [want]}
+
+
+def test_secrets_are_found_at_any_depth():
+    data = {
+        "cell": {"env": {"HF_TOKEN": "SENTINEL", "OMP_NUM_THREADS": "1"}},
+        "list": [{"flags": ({"api_key": "SENTINEL"}, 8)}],
+        "token": {"inner": "SENTINEL"},
+        "password": ["SENTINEL", "SENTINEL"],
+        "n": 3,
+    }
+
+    assert redact(data) == {
+        "cell": {"env": {"HF_TOKEN": MASK, "OMP_NUM_THREADS": "1"}},
+        "list": [{"flags": [{"api_key": MASK}, 8]}],
+        "token": MASK,
+        "password": MASK,
+        "n": 3,
+    }
+    assert data["cell"]["env"]["HF_TOKEN"] == "SENTINEL"  # the original is not changed
+
+
+@pytest.mark.parametrize(
+    ("words", "want"),
+    [
+        (["--api-key", "SENTINEL", "--tp-size", "8"], ["--api-key", MASK, "--tp-size", "8"]),
+        (["--api-key=SENTINEL", "--tp-size=8"], [f"--api-key={MASK}", "--tp-size=8"]),
+        (["--tokenizer-path", "/models/x"], ["--tokenizer-path", "/models/x"]),
+        (["--log-requests", "--host", "127.0.0.1"], ["--log-requests", "--host", "127.0.0.1"]),
+        (["x", "--api-key", "SENTINEL"], ["x", "--api-key", MASK]),
+        (["x", "--api-key"], ["x", "--api-key"]),
+        (["--api-key", "--host", "127.0.0.1"], ["--api-key", "--host", "127.0.0.1"]),
+        (["api-key", "plain"], ["api-key", "plain"]),
+    ],
+)
+def test_the_value_of_a_secret_flag_in_an_argument_list_is_masked(words, want):
+    assert redact({"arguments": words}) == {"arguments": want}
+
+
+NAMES = st.sampled_from(SECRETS + LOOK_ALIKES)
+DATA = st.recursive(
+    st.integers() | st.text(max_size=5) | st.just("SENTINEL"),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3),
+    max_leaves=10,
+)
+
+
+def under_secret_names(data, name=""):
+    """Every value that lies under a secret name, however deep; an independent walk."""
+    if name in SECRETS:
+        yield data
+    elif isinstance(data, dict):
+        for key, inner in data.items():
+            yield from under_secret_names(inner, key)
+    elif isinstance(data, list):
+        for inner in data:
+            yield from under_secret_names(inner)
+
+
+@settings(max_examples=300)
+@given(data=DATA)
+def test_nothing_but_the_mask_stays_under_a_secret_name(data):
+    masked = redact(data)
+
+    assert all(value in (MASK, "") for value in under_secret_names(masked))
+    assert redact(masked) == masked

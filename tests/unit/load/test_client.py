@@ -1,0 +1,238 @@
+"""How SGLang's clients are called, and how a call of one ends."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from builders import client_line
+from sgmatrix.core.errors import SgmatrixError
+from sgmatrix.load import client as client_module
+from sgmatrix.load.client import Offer, arguments, command, run_client
+from sgmatrix.node import proc
+from sgmatrix.node.server import Server
+from standin.launcher import alive
+
+OFFER = Offer("random-ids", 4, 64, 32, 16, 7)
+RUST = {"kind": "rust", "python": "/py", "extension": "/x/_bench.so", "vocab_size": 1024}
+PYTHON = {"kind": "python", "python": "/py", "extension": None, "vocab_size": 1024}
+
+
+@pytest.fixture
+def warden(process):
+    return process()
+
+
+@pytest.fixture
+def server(warden, tmp_path):
+    """A server that nobody talks to; its warden is a helper process."""
+    return Server(
+        warden=proc.identify(warden.pid),
+        run_dir=tmp_path,
+        attempt_dir=tmp_path,
+        port=31000,
+        nonce="tp1-0123abcd",
+        process=proc.identify(os.getpid()),
+    )
+
+
+# --- the command line ----------------------------------------------------------------------------
+
+COMMON = {
+    "--backend=sglang",
+    "--base-url=http://127.0.0.1:31000",
+    "--dataset-name=random-ids",
+    "--num-prompts=16",
+    "--max-concurrency=4",
+    "--random-input-len=64",
+    "--random-output-len=32",
+    "--random-range-ratio=1.0",
+    "--warmup-requests=0",
+    "--ready-check-timeout-sec=5",
+    "--seed=7",
+    "--output-file=/out/result.jsonl",
+    "--tokenize-prompt",
+    "--output-details",
+    "--disable-tqdm",
+}
+
+
+@pytest.mark.parametrize(
+    ("client", "own"),
+    [
+        (RUST, {"--model=tp1-0123abcd", "--vocab-size=1024", "--disable-retokenize"}),
+        (PYTHON, {"--model=/models/a b", "--served-model-name=tp1-0123abcd"}),
+    ],
+    ids=["rust", "python"],
+)
+def test_a_client_is_told_the_whole_load_and_only_that(server, client, own):
+    words = arguments(OFFER, client, server, "/models/a b", Path("/out/result.jsonl"))
+
+    assert set(words) == COMMON | own
+    assert len(words) == len(set(words))
+
+
+def test_the_rust_client_runs_in_a_bare_interpreter_and_the_python_one_as_a_module():
+    runner = str(Path(client_module.__file__).with_name("rust_client.py"))
+
+    assert command(RUST, ["--a"]) == ["/py", "-I", "-S", runner, "/x/_bench.so", "--a"]
+    assert command(PYTHON, ["--a"]) == ["/py", "-m", "sglang.benchmark.serving", "--a"]
+
+
+# --- a call and its end --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def run(client, server, tmp_path):
+    def run(**options):
+        settings = client.settings()
+        given = {"deadline_s": 60, **options}
+        return run_client(OFFER, settings, server, "/m", tmp_path / "out" / "1", **given)
+
+    return run
+
+
+def test_a_call_that_goes_well_gives_its_one_line(run, client, tmp_path):
+    client.answers(client_line(16))
+    client.does("echo to stdout; echo to stderr >&2")
+    done = run()
+
+    assert done.line == client_line(16)
+    assert (done.exit_code, done.timed_out) == (0, False)
+    assert done.last_words == "to stderr"
+    assert (tmp_path / "out/1/client.log").read_text() == "to stdout\nto stderr\n"
+
+
+def test_a_client_sees_the_engine_s_environment_and_works_in_an_empty_folder(
+    run, client, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("PYTHONPATH", "/from/the/caller")
+    client.script.write_text('#!/bin/sh\necho "[$PYTHONPATH]" "$(ls -A | wc -l)"\npwd\n')
+    run()
+
+    seen, folder = (tmp_path / "out/1/client.log").read_text().splitlines()
+    assert seen.split() == ["[]", "0"]
+    assert not Path(folder).exists()  # it is taken away again
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (None, None),
+        ("", None),
+        ('{"a": 1}\n{"a": 2}\n', None),
+        ('{"a": 1}\n\n', {"a": 1}),
+        ('{"a": 1}', {"a": 1}),
+        ('{"a": 1', None),
+        ("[1]\n", None),
+    ],
+    ids=["no file", "empty", "two lines", "blank line", "no line end", "cut", "no mapping"],
+)
+def test_only_one_whole_line_is_a_result(run, client, content, line):
+    if content is not None:
+        client.answers(content, requests=16)
+    done = run()
+
+    assert done.line == line
+    assert done.exit_code == 0
+
+
+def test_a_client_that_fails_has_its_exit_code_and_last_words(run, client):
+    client.does("echo 'OfflineModeIsEnabled: no network'; echo; exit 3")
+    done = run()
+
+    assert (done.line, done.exit_code, done.timed_out) == (None, 3, False)
+    assert done.last_words == "OfflineModeIsEnabled: no network"
+
+
+def test_a_client_that_says_nothing_has_said_so(run, client):
+    client.does("exit 1")
+
+    assert run().last_words == "no output"
+
+
+def test_a_client_that_is_killed_has_no_exit_code(run, client):
+    client.does("kill -9 $$")
+    done = run()
+
+    assert (done.exit_code, done.timed_out) == (None, False)
+
+
+STAY = 'sleep 600 & echo $! > "{0}/pid"; echo up; wait'
+
+
+def test_a_client_that_does_not_finish_is_ended_at_the_deadline_with_its_children(
+    run, client, tmp_path
+):
+    client.does(STAY.format(tmp_path))
+    done = run(deadline_s=0.3)
+
+    assert (done.line, done.exit_code, done.timed_out) == (None, None, True)
+    assert done.last_words == "up"
+    assert not alive(int((tmp_path / "pid").read_text()))
+
+
+def test_a_client_that_ignores_the_signal_is_killed(run, client, tmp_path, monkeypatch):
+    monkeypatch.setattr(client_module, "_END_S", 0.1)
+    client.does(f"trap '' TERM; echo $$ > '{tmp_path}/pid'; while true; do sleep 600; done")
+    done = run(deadline_s=0.3)
+
+    assert done.timed_out
+    assert not alive(int((tmp_path / "pid").read_text()))
+
+
+def test_a_deadline_that_has_passed_already_ends_the_client_at_once(run, client):
+    client.does("sleep 600")
+
+    assert run(deadline_s=-1).timed_out
+
+
+def test_the_end_of_the_server_s_warden_ends_the_client(run, client, warden, tmp_path):
+    os.mkfifo(tmp_path / "started")
+    client.does(f"echo > '{tmp_path}/started'; sleep 600")
+
+    def end_warden():
+        (tmp_path / "started").read_text()  # the client is running
+        os.kill(warden.pid, signal.SIGKILL)
+
+    done = run(meanwhile=end_warden)
+
+    assert (done.line, done.exit_code, done.timed_out) == (None, None, False)
+
+
+def test_a_warden_that_ended_before_the_client_was_watched_ends_it_too(run, client, warden):
+    client.does("sleep 600")
+
+    def end_warden():
+        warden.kill()
+        warden.wait()
+
+    done = run(meanwhile=end_warden)
+
+    assert (done.line, done.exit_code, done.timed_out) == (None, None, False)
+
+
+def test_what_is_done_meanwhile_may_fail_and_the_client_is_ended(run, client, tmp_path):
+    os.mkfifo(tmp_path / "started")
+    client.does(f"echo $$ > '{tmp_path}/started'; sleep 600")
+    pids = []
+
+    def fail():
+        pids.append(int((tmp_path / "started").read_text()))
+        raise RuntimeError("boom")
+
+    with pytest.raises(RuntimeError, match="boom"):
+        run(meanwhile=fail)
+
+    assert not alive(pids[0])
+
+
+def test_a_client_that_cannot_be_run_is_the_environment_s_fault(run, client):
+    client.script.unlink()
+
+    with pytest.raises(SgmatrixError, match="No such file or directory") as caught:
+        run()
+
+    assert caught.value.code == "client_setup"
+    assert caught.value.fix == "make setup"

@@ -1,0 +1,175 @@
+"""A campaign file: closed models, and refusals that name every problem at once."""
+
+import pytest
+
+from builders import PROJECT, campaign_data
+from sgmatrix.core.errors import Refusal
+from sgmatrix.plan.campaign import read_campaign
+from sgmatrix.plan.yaml_strict import yaml_text
+
+
+@pytest.fixture
+def problems(tmp_path):
+    """The problems of a campaign file with these changes, without the file's name."""
+
+    def problems(**changes):
+        file = tmp_path / "c.yaml"
+        file.write_text(yaml_text({k: v for k, v in campaign_data(**changes).items() if v != "-"}))
+        with pytest.raises(Refusal) as caught:
+            read_campaign(file)
+        assert caught.value.code == "config_rejected"
+        return [problem.removeprefix(f"{file}: ") for problem in caught.value.problems]
+
+    return problems
+
+
+def engine(**changes):
+    return {"standin": {"python": "x", **changes}}
+
+
+def load(**changes):
+    return {"concurrency": [1], "input_len": 1, "output_len": 1, **changes}
+
+
+def test_what_is_left_out_has_the_documented_default(tmp_path):
+    file = tmp_path / "c.yaml"
+    data = campaign_data()
+    data["load"] = load(concurrency=[64, 1, 8])
+    del data["deadlines"], data["study"]
+    file.write_text(yaml_text(data))
+
+    read = read_campaign(file)
+
+    assert (read.design, read.launches, read.study) == ("full", 1, "sglang-matrix")
+    assert read.load.concurrency == [1, 8, 64]  # from the lowest load up
+    assert (read.load.requests.min, read.load.requests.per_concurrency) == (8, 4)
+    assert (read.load.seed, read.load.client.kind) == (1, "auto")
+    assert (read.server.host, read.server.port) == ("127.0.0.1", "auto")
+    assert (read.deadlines.start_s, read.deadlines.stop_s) == (600, 30)
+    assert read.rerun is None
+
+
+@pytest.mark.parametrize(
+    "file", ["config/config.yaml", "tests/campaigns/standin.yaml"], ids=lambda file: file
+)
+def test_the_campaigns_of_the_project_are_valid(file):
+    read = read_campaign(PROJECT / file)
+
+    assert read.engine in read.engines
+
+
+@pytest.mark.parametrize(
+    ("changes", "want"),
+    [
+        ({"laod": {}}, "laod: unknown key, did you mean 'load'?"),
+        ({"deadlines": {"start": 1}}, "deadlines.start: unknown key, did you mean 'start_s'?"),
+        (
+            {"load": load(requests={"per_concurency": 2})},
+            "load.requests.per_concurency: unknown key, did you mean 'per_concurrency'?",
+        ),
+        (
+            {"load": load(client={"kidn": "rust"})},
+            "load.client.kidn: unknown key, did you mean 'kind'?",
+        ),
+        (
+            {"engines": engine(pythn="x")},
+            "engines.standin.pythn: unknown key, did you mean 'python'?",
+        ),
+        ({"node": {"xyz": 1}}, "node.xyz: unknown key, allowed: ['gpus']"),
+        (
+            {"rerun": {"launches": ["1"], "lunches": []}},
+            "rerun.lunches: unknown key, did you mean 'launches'?",
+        ),
+    ],
+)
+def test_an_unknown_key_is_named_with_the_nearest_valid_one(problems, changes, want):
+    assert problems(**changes) == [want]
+
+
+def test_all_problems_of_a_file_are_named_at_once(problems):
+    found = problems(
+        campaign="a/b",
+        launches=0,
+        node={"gpus": "eight"},
+        model={},
+        laod=1,
+        load={"concurrency": [], "input_len": 8},
+    )
+
+    assert [problem.partition(":")[0] for problem in found] == [
+        "campaign = 'a/b'",
+        "model",
+        "node.gpus = 'eight'",
+        "launches = 0",
+        "load.concurrency",
+        "load.output_len",
+        "laod",
+    ]
+    assert "load.output_len: missing" in found
+    assert "model: give exactly one of path and recipe" in found
+
+
+@pytest.mark.parametrize(
+    ("changes", "key"),
+    [
+        ({"launches": True}, "launches = True"),
+        ({"launches": "3"}, "launches = '3'"),
+        ({"launches": 1.5}, "launches = 1.5"),
+        ({"node": {"gpus": False}}, "node.gpus = False"),
+        ({"load": load(concurrency=[1, True])}, "load.concurrency[1] = True"),
+        ({"load": load(concurrency=["8"])}, "load.concurrency[0] = '8'"),
+        ({"load": load(input_len=1e3)}, "load.input_len = 1000.0"),
+        ({"deadlines": {"stop_s": "30"}}, "deadlines.stop_s = '30'"),
+        ({"deadlines": {"stop_s": True}}, "deadlines.stop_s = True"),
+        ({"warmup": {"agreement": 1}}, "warmup.agreement = 1"),
+        ({"engines": engine(env={"A": 1})}, "engines.standin.env.A = 1"),
+        ({"campaign": 12}, "campaign = 12"),
+    ],
+)
+def test_a_number_in_disguise_is_refused_with_its_value(problems, changes, key):
+    (problem,) = problems(**changes)
+
+    assert problem.startswith(f"{key}: Input should be")
+
+
+@pytest.mark.parametrize(
+    ("changes", "want"),
+    [
+        ({"axes": {"decode_steps": []}}, "axes: axis decode_steps: has no value"),
+        ({"axes": {"../x": [1]}}, "axes: axis '../x': a name is lower case letters, digits and _"),
+        ({"axes": {"Tp": [1]}}, "axes: axis 'Tp': a name is lower case letters, digits and _"),
+        (
+            {"include": [{"parallelism": "tp2"}, {"../../x": 1}]},
+            "include: axis '../../x': a name is lower case letters, digits and _",
+        ),
+        ({"include": [{"api_key": "SENTINEL"}]}, "include: axis api_key: a secret is no axis"),
+        ({"axes": {"hf_token": ["x"]}}, "axes: axis hf_token: a secret is no axis"),
+        (
+            {"engines": engine(env={"HF_TOKEN": "SENTINEL"})},
+            "engines.standin.env: HF_TOKEN is a secret: export it",
+        ),
+        (
+            {"engines": engine(flags={"api-key": "SENTINEL"})},
+            "engines.standin.flags: api-key is a secret: export it",
+        ),
+        ({"axes": {}}, "axes: Dictionary should have at least 1 item"),
+        ({"engine": "sglang"}, "the file: engine = 'sglang' is not one of engines: ['standin']"),
+        (
+            {"load": load(client={"engine": "other"})},
+            "the file: load.client.engine = 'other' is not one of engines: ['standin']",
+        ),
+        ({"model": {"path": "m", "recipe": "tiny-qwen3-moe"}}, "model: give exactly one of"),
+        ({"server": {"port": 80}}, "server.port = 80: allowed: auto or 1024 to 65535"),
+        ({"server": {"host": "0.0.0.0"}}, "server.host = '0.0.0.0': Input should be '127.0.0.1'"),
+        ({"load": load(concurrency=[8, 1, 8])}, "load.concurrency: a concurrency stands twice"),
+        ({"load": load(seed=2**31)}, "load.seed = 2147483648: "),
+        ({"campaign": ".hidden"}, "campaign = '.hidden': String should match pattern"),
+        ({"campaign": "-"}, "campaign: missing"),
+        ({"deadlines": {"idle_s": 0}}, "deadlines.idle_s = 0: Input should be greater than 0"),
+    ],
+)
+def test_an_impossible_value_is_refused_with_what_is_allowed(problems, changes, want):
+    (problem,) = problems(**changes)
+
+    assert problem.startswith(want)
+    assert "SENTINEL" not in problem

@@ -1,0 +1,93 @@
+"""Axes to cells."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builders import campaign
+from sgmatrix.core.errors import SgmatrixError
+from sgmatrix.plan.matrix import canonical, expand
+
+AXES = {"parallelism": ["tp1", "tp2"], "decode_steps": [1, 4, 8], "mem_fraction": [0.8, 0.9]}
+
+
+def test_full_is_the_product_in_the_order_of_the_file():
+    points = expand(campaign(axes=AXES, design="full"))
+
+    assert len(points) == 2 * 3 * 2
+    assert points[0] == {"parallelism": "tp1", "decode_steps": 1, "mem_fraction": 0.8}
+    assert points[1] == {"parallelism": "tp1", "decode_steps": 1, "mem_fraction": 0.9}
+    assert points[-1] == {"parallelism": "tp2", "decode_steps": 8, "mem_fraction": 0.9}
+
+
+def test_one_at_a_time_is_the_base_and_then_each_axis_in_turn():
+    points = expand(campaign(axes=AXES, design="one_at_a_time"))
+
+    assert [tuple(point.values()) for point in points] == [
+        ("tp1", 1, 0.8),
+        ("tp2", 1, 0.8),
+        ("tp1", 4, 0.8),
+        ("tp1", 8, 0.8),
+        ("tp1", 1, 0.9),
+    ]
+
+
+def test_an_extra_cell_starts_from_the_base_and_comes_last():
+    extra = [{"parallelism": "tp2", "mem_fraction": 0.9}, {"stream_interval": 4}]
+    points = expand(campaign(axes=AXES, design="one_at_a_time", include=extra))
+
+    assert points[-2:] == [
+        {"parallelism": "tp2", "decode_steps": 1, "mem_fraction": 0.9},
+        {"parallelism": "tp1", "decode_steps": 1, "mem_fraction": 0.8, "stream_interval": 4},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "shown"),
+    [
+        ({"axes": {"mem_fraction": [0.9, 0.90]}}, "mem_fraction=0.9"),
+        ({"axes": {"decode_steps": [8, 1, 8.0]}}, "decode_steps=8"),
+        ({"axes": {"x": [None, None], "parallelism": ["tp1"]}}, "parallelism=tp1"),
+        ({"axes": {"oea": [{"k0": 4}, {"k0": 4}]}}, "oea={'k0': 4}"),
+        ({"axes": AXES, "include": [{"decode_steps": 4}]}, "decode_steps=4"),
+    ],
+)
+@pytest.mark.parametrize("design", ["full", "one_at_a_time"])
+def test_the_same_cell_twice_is_refused_and_shown(changes, shown, design):
+    with pytest.raises(SgmatrixError) as caught:
+        expand(campaign(design=design, **changes))
+
+    assert caught.value.code == "config_rejected"
+    assert "give the same cell twice: " in caught.value.facts
+    assert shown in caught.value.facts
+
+
+@pytest.mark.parametrize(
+    ("value", "want"),
+    [(8.0, 8), (0.90, 0.9), (8, 8), ("8.0", "8.0"), (True, True), (None, None), (2.0**60, 2.0**60)],
+)
+def test_a_value_has_one_spelling(value, want):
+    assert canonical(value) == want
+    assert type(canonical(value)) is type(want)
+
+
+axes = st.dictionaries(
+    st.sampled_from(["a", "b", "c"]),
+    st.lists(st.integers(0, 20), min_size=1, max_size=4, unique=True),
+    min_size=1,
+)
+
+
+@given(axes=axes)
+def test_counts_and_distinctness_hold_for_any_axes(axes):
+    full = expand(campaign(axes=axes, design="full"))
+    one = expand(campaign(axes=axes, design="one_at_a_time"))
+
+    assert len(full) == math.prod(len(values) for values in axes.values())
+    assert len(one) == 1 + sum(len(values) - 1 for values in axes.values())
+    assert all(point in full for point in one)
+    assert len({tuple(sorted(point.items())) for point in full}) == len(full)
+    base = one[0]
+    assert all(sum(point[a] != base[a] for a in axes) == 1 for point in one[1:])

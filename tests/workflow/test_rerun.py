@@ -1,0 +1,84 @@
+"""What is done again, and what is not."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from lab import PROJECT, Lab
+
+pytestmark = pytest.mark.workflow
+
+
+FAILED = "tp1-standin-fault-die-before-ready"
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> Lab:
+    lab = Lab(tmp_path_factory.mktemp("rerun"))
+    lab.campaign(
+        '{parallelism: [tp1, tp2], standin_fault: [null, "die_before_ready"]}',
+        waves=0,
+        concurrency="[1]",
+    )
+    run = lab.snakemake("--cores", "1")
+    assert run.returncode == 0, run.stdout
+    return lab
+
+
+def launched(output: str) -> list[str]:
+    """Return the cells that a dry run would launch."""
+    return re.findall(r"^ *Job \d+: Launch (\S+), launch 1$", output, re.MULTILINE)
+
+
+def dry_run(lab: Lab, config: Path | None = None) -> str:
+    return lab.snakemake("-n", "--quiet", "host", config=config).stdout
+
+
+def test_a_comment_other_order_and_touched_scripts_repeat_nothing(done: Lab) -> None:
+    path = done.folder / "campaign.yaml"
+    lines = path.read_text().splitlines()
+    other = done.folder / "other.yaml"
+    axes = next(line for line in lines if line.startswith("axes:"))
+    rest = [line for line in lines if line != axes]
+    other.write_text("# a comment\n" + axes + "\n" + "\n".join(rest) + "\n")
+    os.utime(PROJECT / "workflow/scripts/benchmark.py")
+    assert "Nothing to be done" in dry_run(done, other)
+
+
+def test_an_added_cell_is_the_only_one_that_runs(done: Lab) -> None:
+    path = done.folder / "campaign.yaml"
+    more = done.folder / "more.yaml"
+    more.write_text(path.read_text().replace("[tp1, tp2]", "[tp1, tp2, tp4]"))
+    assert launched(dry_run(done, more)) == ["tp4"]
+
+
+def test_another_value_in_the_key_repeats_that_cell_alone(done: Lab) -> None:
+    path = done.folder / "campaign.yaml"
+    other = done.folder / "key.yaml"
+    other.write_text(path.read_text().replace("standin_ready_ms: 20", "standin_ready_ms: 21"))
+    # the flag of the engine is in every cell
+    assert sorted(launched(dry_run(done, other))) == ["tp1", FAILED, "tp2"]
+
+
+def test_failed_launches_are_repeated_on_demand_only(done: Lab) -> None:
+    assert "Nothing to be done" in dry_run(done)
+    output = done.snakemake("-n", "--quiet", "host", "--config", "retry=failed").stdout
+    assert launched(output) == [FAILED]
+
+
+def test_one_cell_again_from_its_own_record(done: Lab) -> None:
+    cell = done.root / "cells/tp2/cell.yaml"
+    before = done.attempts()
+
+    run = done.snakemake(config=cell)
+
+    assert run.returncode == 0, run.stdout
+    assert done.attempts() == {**before, "tp2": ["1", "2"]}
+    rows = {(row["cell"], row["attempt"]): row for row in done.points()}
+    assert len(rows) == 4
+    assert not rows["tp2", 1]["current"] and rows["tp2", 2]["current"]
+    same = ("cell_key", "point_key", "seed", "asked", "harness")
+    assert [rows["tp2", 1][k] for k in same] == [rows["tp2", 2][k] for k in same]
+    assert rows["tp1", 1]["current"]

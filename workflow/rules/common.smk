@@ -1,0 +1,98 @@
+"""The plan, and what every rule file asks of it."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(workflow.basedir) / "workflow/scripts"))
+
+from sgmatrix.core.layout import Layout
+from sgmatrix.core.version import HARNESS_VERSION
+from sgmatrix.present.session import open_session
+
+# Reads the campaign strictly (Snakemake's own loader would merge files and take `NO` for
+# false), expands it, and refuses it in one line per problem. Touches nothing on disk.
+SESSION = open_session(workflow)
+PLAN = SESSION.plan
+LAYOUT = SESSION.layout
+LAUNCHES = {(one.cell, one.launch): one for one in PLAN.launches}
+
+
+pathvars:
+    results=str(LAYOUT.root),
+    logs=str(LAYOUT.root / "logs"),
+
+
+wildcard_constraints:
+    cell=r"[A-Za-z0-9][A-Za-z0-9._-]*",
+    launch=r"\d+(-extra\d+)?",
+    load=r"c\d+-[A-Za-z0-9-]+",
+
+
+# One launch begins at a time, and at most one more waits for the lease of the node.
+workflow.global_resources.setdefault("launch_slot", 1)
+
+
+def campaign_root(wildcards):
+    return str(LAYOUT.root)
+
+
+def launch_of(wildcards):
+    return LAUNCHES[wildcards.cell, wildcards.launch]
+
+
+def attempt_of(wildcards):
+    """The attempt asked for: a new one makes Snakemake repeat the launch whole."""
+    return launch_of(wildcards).attempt
+
+
+def key_of(wildcards):
+    """Another key is another cell, whatever its name."""
+    return PLAN.cells[wildcards.cell].key
+
+
+def point_key_of(wildcards):
+    return next(
+        p.key for p in launch_of(wildcards).points if p.load_id == wildcards.load
+    )
+
+
+def place_in_plan(wildcards):
+    """Priority of a launch: the plan's order, which interleaves the arms of an A/B."""
+    return len(PLAN.launches) - launch_of(wildcards).position
+
+
+def before_place(wildcards):
+    """Priority of the later steps: a running launch ends before the next server starts."""
+    return len(PLAN.launches) + place_in_plan(wildcards)
+
+
+def previous_step(wildcards):
+    """The chain in a launch: warm-up, then its points from the lowest load up."""
+    loads = [p.load_id for p in launch_of(wildcards).points]
+    before = loads.index(wildcards.load) - 1
+    folder = "<results>/cells/{cell}/launch-{launch}/"
+    step = "warmup.json" if before < 0 else f"points/{loads[before]}.json"
+    return (folder + step).format(cell=wildcards.cell, launch=wildcards.launch)
+
+
+def points_of(wildcards):
+    return expand(
+        "<results>/cells/{cell}/launch-{launch}/points/{load}.json",
+        cell=wildcards.cell,
+        launch=wildcards.launch,
+        load=[p.load_id for p in launch_of(wildcards).points],
+    )
+
+
+def final_records(wildcards):
+    return [
+        f"<results>/cells/{one.cell}/launch-{one.launch}/teardown.json"
+        for one in PLAN.launches
+    ]
+
+
+def model_files(wildcards):
+    """A recipe's model is made by the workflow; any other is the user's."""
+    return (
+        [f"results/models/{PLAN.model.recipe}/config.json"] if PLAN.model.recipe else []
+    )

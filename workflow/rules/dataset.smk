@@ -1,0 +1,19 @@
+"""History to tables."""
+
+
+rule collect:
+    input:
+        final_records,
+    output:
+        points="<results>/datasets/points.parquet",
+        requests="<results>/datasets/requests.parquet",
+    log:
+        "<logs>/collect.log",
+    conda:
+        "../../envs/workflow.yaml"
+    params:
+        root=campaign_root,
+    message:
+        "Collect the history into tables"
+    script:
+        "../scripts/collect.py"

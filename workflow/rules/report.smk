@@ -1,0 +1,36 @@
+"""What people read."""
+
+
+rule report:
+    input:
+        points="<results>/datasets/points.parquet",
+    output:
+        html=report(
+            "<results>/report/index.html",
+            caption="../report/index.rst",
+            category="Campaign",
+        ),
+        csv="<results>/report/points.csv",
+    log:
+        "<logs>/report.log",
+    conda:
+        "../../envs/workflow.yaml"
+    params:
+        root=campaign_root,
+    message:
+        "Write the report"
+    script:
+        "../scripts/report.py"
+
+
+rule check:
+    input:
+        points="<results>/datasets/points.parquet",
+    log:
+        "<logs>/check.log",
+    conda:
+        "../../envs/workflow.yaml"
+    message:
+        "Name the cells that failed"
+    script:
+        "../scripts/check.py"

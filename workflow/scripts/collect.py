@@ -1,0 +1,21 @@
+"""Rule `collect`: the history of all attempts, as tables."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sgmatrix.core.joblog import job_log
+from sgmatrix.core.layout import Layout
+
+if TYPE_CHECKING:
+    from snakemake.iocontainers import Snakemake
+
+
+def main(job: "Snakemake") -> None:
+    with job_log(job.log[0]):
+        from sgmatrix.dataset.collect import collect
+
+        collect(Layout(Path(job.params.root)), Path(job.output.points), Path(job.output.requests))
+
+
+if __name__ == "__main__":
+    main(snakemake)  # noqa: F821 - Snakemake injects it

@@ -1,0 +1,1 @@
+"""Records, reasons, schemas, atomic files and paths. Imports nothing else of ours."""

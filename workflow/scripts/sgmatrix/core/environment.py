@@ -1,0 +1,46 @@
+"""The environment of an engine's processes: the caller's, cleaned, then what is declared."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+# Variables that would change which code an interpreter runs, or how; an engine sees only the
+# ones that its campaign names.
+_NOT_INHERITED = (
+    "PYTHON",
+    "SGLANG_",
+    "SGL_",
+    "SNAKEMAKE",
+    "OMP_",
+    "MKL_",
+    "VIRTUAL_ENV",
+    "MLFLOW_",
+)
+
+TOKEN_VARIABLE = "SGMATRIX_TOKEN"  # noqa: S105 - a name, no password
+"""Marks every process of a server, wherever it went, as one of a certain warden's."""
+
+
+def engine_environment(declared: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of an engine's processes."""
+    kept = {name: text for name, text in os.environ.items() if not name.startswith(_NOT_INHERITED)}
+    return {**kept, **declared}
+
+
+def server_environment(
+    declared: Mapping[str, str], devices: Sequence[str], ranks: int, token: str
+) -> dict[str, str]:
+    """Return the environment of a server: where it may run, and its token.
+
+    On GPUs that is their list, numbered as nvidia-smi does. On the CPU it is one core per
+    rank, which SGLang demands as soon as there are more ranks than NUMA nodes; a campaign that
+    declares SGLANG_CPU_OMP_THREADS_BIND itself wins.
+    """
+    gpus = [name.removeprefix("gpu-") for name in devices if name.startswith("gpu-")]
+    place = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": ",".join(gpus)}
+    if not gpus:
+        cores = sorted(os.sched_getaffinity(0))
+        bind = "|".join(str(cores[rank % len(cores)]) for rank in range(ranks))
+        place["SGLANG_CPU_OMP_THREADS_BIND"] = bind
+    return {**engine_environment(place), **declared, TOKEN_VARIABLE: token}

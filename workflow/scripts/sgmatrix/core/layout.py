@@ -1,0 +1,60 @@
+"""Where the files of a campaign lie. The one place that knows the names of DESIGN section 8."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Paths below `<results>/<campaign>`."""
+
+    root: Path
+
+    @property
+    def plan(self) -> Path:
+        return self.root / "plan.json"
+
+    @property
+    def events(self) -> Path:
+        """One JSON line per step that began or ended: what the progress display reads."""
+        return self.root / "logs" / "events.jsonl"
+
+    @property
+    def stopping(self) -> Path:
+        """Exists once the running invocation is to begin no further launch; says why."""
+        return self.root / "logs" / "stopping"
+
+    @property
+    def datasets(self) -> Path:
+        return self.root / "datasets"
+
+    def cell(self, cell: str) -> Path:
+        return self.root / "cells" / cell
+
+    def launch(self, cell: str, launch: str) -> Path:
+        """The published view of a launch: what the current attempt of it says."""
+        return self.cell(cell) / f"launch-{launch}"
+
+    def attempts(self, cell: str, launch: str) -> Path:
+        return self.root / "history" / cell / f"launch-{launch}"
+
+    def attempt(self, cell: str, launch: str, attempt: int) -> Path:
+        """The append-only record of one attempt."""
+        return self.attempts(cell, launch) / str(attempt)
+
+    def attempt_numbers(self, cell: str, launch: str) -> list[int]:
+        folder = self.attempts(cell, launch)
+        if not folder.is_dir():
+            return []
+        return sorted(int(entry.name) for entry in folder.iterdir() if entry.name.isdecimal())
+
+    def all_attempts(self) -> Iterator[tuple[str, str, int, Path]]:
+        """Yield (cell, launch, attempt, folder) of everything in the history, in a fixed order."""
+        history = self.root / "history"
+        for folder in sorted(history.glob("*/launch-*")):
+            cell, launch = folder.parent.name, folder.name.removeprefix("launch-")
+            for number in self.attempt_numbers(cell, launch):
+                yield cell, launch, number, folder / str(number)

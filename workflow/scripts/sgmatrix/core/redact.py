@@ -1,0 +1,52 @@
+"""Secrets never reach a record: values are masked by the name that they carry."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+MASK = "***"
+
+# `tokenizer_path` or `max_total_tokens` are no secrets: the word must stand at an end.
+_SECRET_NAME = re.compile(
+    r"(^|_)(api_?key|secret|secrets|password|passwd|token|credential|credentials)$|"
+    r"(^|_)(access|secret|private|admin|ssl)_(key|keyfile|api_key|keyfile_password)$|authorization",
+    re.IGNORECASE,
+)
+_USERINFO = re.compile(r"(?<=://)[^/@\s]+@")
+
+
+def is_secret_name(name: str) -> bool:
+    """Tell whether a value under that name is to be masked."""
+    return bool(_SECRET_NAME.search(name.replace("-", "_")))
+
+
+def redact_text(text: str) -> str:
+    """Take user names and passwords out of the URLs of a text."""
+    return _USERINFO.sub(f"{MASK}@", text)
+
+
+def redact(value: Any, name: str = "") -> Any:
+    """Return the value with every secret in it masked, at any depth, in command lines too."""
+    if is_secret_name(name) and not (value is None or value is False or value == ""):
+        return MASK
+    if isinstance(value, Mapping):
+        return {key: redact(inner, str(key)) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return _mask_flags([redact(inner, name) for inner in value])
+    return redact_text(value) if isinstance(value, str) else value
+
+
+def _mask_flags(words: list[Any]) -> list[Any]:
+    """Mask what stands behind a secret flag: `--api-key x` and `--api-key=x`."""
+    for i, word in enumerate(words):
+        if not (isinstance(word, str) and word.startswith("--")):
+            continue
+        flag, sign, _ = word[2:].partition("=")
+        if is_secret_name(flag):
+            if sign:
+                words[i] = f"--{flag}={MASK}"
+            elif i + 1 < len(words) and not str(words[i + 1]).startswith("--"):
+                words[i + 1] = MASK
+    return words

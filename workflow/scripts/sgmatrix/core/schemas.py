@@ -1,0 +1,125 @@
+"""Arrow schemas of the datasets, one each, explicit: column, type, unit, meaning.
+
+A null means that nothing was measured or that the thing does not exist for this row; a
+failed request has no latencies. Units are in the names and in the field metadata.
+Not here: how rows are made (`load`, `dataset`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+REQUESTS_VERSION = 1
+POINTS_VERSION = 1
+
+_TEXT, _I32, _F64, _F32, _BOOL = pa.string(), pa.int32(), pa.float64(), pa.float32(), pa.bool_()
+_TIME = pa.timestamp("us", tz="UTC")
+
+QUANTILES = (50, 90, 99)
+LATENCIES = ("ttft", "tpot", "itl", "e2e")
+
+
+def _field(name: str, kind: pa.DataType, meaning: str, *, null: bool = True) -> pa.Field:
+    return pa.field(name, kind, nullable=null, metadata={"meaning": meaning})
+
+
+_IDENTITY = [
+    _field("campaign", _TEXT, "name of the campaign", null=False),
+    _field("cell", _TEXT, "cell id", null=False),
+    _field("launch", _TEXT, "launch of the cell, the unit of repetition", null=False),
+    _field("attempt", _I32, "execution of the launch; null: not yet run"),
+    _field("load_id", _TEXT, "load point, e.g. c0008-i64-o64-random-ids", null=False),
+]
+
+REQUESTS = pa.schema(
+    [
+        *_IDENTITY,
+        _field("request", _I32, "position in the load, from 0", null=False),
+        _field("ok", _BOOL, "answered whole and without error", null=False),
+        _field("error", _TEXT, "what went wrong; null where ok"),
+        _field("input_tokens", _I32, "prompt tokens sent"),
+        _field("requested_output_tokens", _I32, "output tokens asked for"),
+        _field("output_tokens", _I32, "output tokens received; null where not ok"),
+        _field("ttft_ms", _F64, "time to first token; null where not ok"),
+        _field("tpot_ms", _F64, "(E2E - TTFT) / (output tokens - 1); null below two tokens"),
+        _field("e2e_ms", _F64, "send to last token; null where not ok"),
+        _field(
+            "itl_ms", pa.list_(pa.field("element", _F32, nullable=False)), "gaps between chunks"
+        ),
+    ]
+)
+
+
+def _latency_fields() -> list[pa.Field]:
+    fields = []
+    for latency in LATENCIES:
+        fields.append(_field(f"{latency}_ms_mean", _F64, f"mean {latency.upper()} of ok requests"))
+        fields += [
+            _field(f"{latency}_ms_p{q}", _F64, f"{q}th percentile, linear interpolation")
+            for q in QUANTILES
+        ]
+    return fields
+
+
+_POINT_FIELDS = [
+    _field("campaign", _TEXT, "name of the campaign", null=False),
+    _field("study", _TEXT, "what campaigns belong to", null=False),
+    *_IDENTITY[1:],
+    _field("cell_key", _TEXT, "sha256 of what makes the server", null=False),
+    _field("point_key", _TEXT, "sha256 of cell key, load, client and harness", null=False),
+    _field("current", _BOOL, "of the attempt that counts; false for superseded ones", null=False),
+    _field("status", _TEXT, "ok | failed | skipped | not_run", null=False),
+    _field("reason", _TEXT, "reason class where failed or skipped"),
+    _field("detail", _TEXT, "root line or first error"),
+    _field("validity", _TEXT, "'valid' or the flags, comma-separated; null where nothing measured"),
+    _field("concurrency", _I32, "requests in flight, asked", null=False),
+    _field("request_rate", _F64, "requests per second, open loop; null: closed loop"),
+    _field("input_len", _I32, "prompt tokens per request, asked", null=False),
+    _field("output_len", _I32, "output tokens per request, asked", null=False),
+    _field("dataset", _TEXT, "kind of prompts", null=False),
+    _field("asked", _I32, "requests offered"),
+    _field("completed", _I32, "requests answered whole"),
+    _field("failed", _I32, "asked - completed"),
+    _field("started_at", _TIME, "start of the load client"),
+    _field("duration_s", _F64, "measured window, as the client defines it"),
+    _field("output_tok_s", _F64, "output tokens of ok requests / duration"),
+    _field("total_tok_s", _F64, "input and output tokens of ok requests / duration"),
+    _field("request_s", _F64, "ok requests / duration"),
+    *_latency_fields(),
+    _field("cached_share", _F64, "prompt tokens served from the prefix cache"),
+    _field("running_mean", _F64, "mean running requests, seen by the server"),
+    _field("power_w_mean", _F64, "mean GPU power, all GPUs of the cell"),
+    _field("energy_j_per_output_tok", _F64, "GPU energy per output token"),
+    _field("ceiling_hard_tok_s", _F64, "theoretical bound, hard tier"),
+    _field("ceiling_practical_tok_s", _F64, "theoretical bound, practical tier"),
+    _field("gpus", _I32, "GPUs of the cell; 0 on the CPU engine"),
+    _field("engine", _TEXT, "named installation", null=False),
+    _field("engine_version", _TEXT, "version that the running server reported"),
+    _field("client", _TEXT, "load client and its version"),
+    _field("seed", pa.int64(), "seed of the load"),
+    _field("harness", _I32, "harness version that measured"),
+]
+
+
+def points_schema(axes: Iterable[str]) -> pa.Schema:
+    """Return the schema of `points`, with one text column per axis, sorted by name."""
+    extra = [
+        _field(f"axis_{axis}", _TEXT, "value of the axis; null: not set") for axis in sorted(axes)
+    ]
+    return pa.schema([*_POINT_FIELDS, *extra])
+
+
+def with_metadata(
+    schema: pa.Schema, dataset: str, version: int, provenance: Mapping[str, Any]
+) -> pa.Schema:
+    """Return the schema with its name, version and provenance as key-value metadata."""
+    return schema.with_metadata(
+        {
+            "sgmatrix.schema": f"{dataset}/{version}",
+            "sgmatrix.provenance": json.dumps(dict(provenance), sort_keys=True),
+        }
+    )

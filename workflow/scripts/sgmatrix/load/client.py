@@ -1,0 +1,196 @@
+"""Adaptor of SGLang's own load clients: command line, run under a deadline, result line.
+
+Owns: how the client is called and ended. Not here: whether its numbers hold (`load.result`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import select
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sgmatrix.core.environment import engine_environment
+from sgmatrix.core.errors import SgmatrixError
+from sgmatrix.node.server import Server
+
+_RUST = Path(__file__).with_name("rust_client.py")
+_END_S = 5.0
+_PR_SET_PDEATHSIG = 1
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What one call of the client offers: one load point, or one warm-up wave of it."""
+
+    dataset: str
+    concurrency: int
+    input_len: int
+    output_len: int
+    requests: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class ClientRun:
+    """How one call of the client went."""
+
+    line: dict[str, Any] | None
+    """The result line; None when it wrote none."""
+    exit_code: int | None
+    """None when it was ended, by the deadline or because the server had closed."""
+    timed_out: bool
+    wall_s: float
+    last_words: str
+
+
+def arguments(
+    offer: Offer, client: dict[str, Any], server: Server, model_path: str, output: Path
+) -> list[str]:
+    """Return the client's arguments.
+
+    Token ids are sent, so no tokenizer takes part; lengths are fixed (range ratio 1); the
+    client's own warm-up is off, since the workflow warms up and flushes the cache itself.
+    """
+    common = {
+        "backend": "sglang",
+        "base-url": f"http://127.0.0.1:{server.port}",
+        "dataset-name": offer.dataset,
+        "num-prompts": offer.requests,
+        "max-concurrency": offer.concurrency,
+        "random-input-len": offer.input_len,
+        "random-output-len": offer.output_len,
+        "random-range-ratio": "1.0",
+        "warmup-requests": 0,
+        "ready-check-timeout-sec": 5,
+        "seed": offer.seed,
+        "output-file": output,
+    }
+    switches = ["--tokenize-prompt", "--output-details", "--disable-tqdm"]
+    if client["kind"] == "rust":
+        common |= {"model": server.nonce, "vocab-size": client["vocab_size"]}
+        switches.append("--disable-retokenize")
+    else:
+        common |= {"model": model_path, "served-model-name": server.nonce}
+    return [*(f"--{name}={value}" for name, value in common.items()), *switches]
+
+
+def command(client: dict[str, Any], args: list[str]) -> list[str]:
+    """Return the command line of the client."""
+    if client["kind"] == "rust":
+        return [client["python"], "-I", "-S", str(_RUST), client["extension"], *args]
+    return [client["python"], "-m", "sglang.benchmark.serving", *args]
+
+
+def run_client(
+    offer: Offer,
+    client: dict[str, Any],
+    server: Server,
+    model_path: str,
+    folder: Path,
+    *,
+    deadline_s: float,
+    meanwhile: Callable[[], object] = lambda: None,
+) -> ClientRun:
+    """Offer a load and wait for the end of it, of the server, or of the deadline.
+
+    Args:
+        offer: the load.
+        client: the campaign's one load client, from the plan.
+        server: the running server.
+        model_path: for the Python client, which wants the model's files.
+        folder: empty folder that keeps the client's output.
+        deadline_s: after which the client is ended.
+        meanwhile: work to do while the client starts; it pauses for a second of its own.
+
+    Raises:
+        SgmatrixError: `client_setup` when the client cannot be run at all.
+    """
+    folder.mkdir(parents=True)
+    output = folder / "result.jsonl"
+    started = time.monotonic()
+    with (
+        tempfile.TemporaryDirectory(prefix="sgmatrix-client-") as cwd,
+        (folder / "client.log").open("xb") as log,
+    ):
+        try:
+            process = subprocess.Popen(
+                command(client, arguments(offer, client, server, model_path, output.resolve())),
+                env=engine_environment(client["env"]),
+                cwd=cwd,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                # no other thread runs yet
+                preexec_fn=lambda: _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0),  # noqa: PLW1509
+            )
+        except OSError as error:
+            raise SgmatrixError(
+                "client_setup", f"{client['python']}: {error}", fix="make setup"
+            ) from None
+        try:
+            meanwhile()
+            timed_out = _await(process, server, started + deadline_s)
+        finally:
+            _end(process)
+    code = process.returncode if process.returncode >= 0 and not timed_out else None
+    return ClientRun(
+        line=_only_line(output),
+        exit_code=code,
+        timed_out=timed_out,
+        wall_s=time.monotonic() - started,
+        last_words=_last_words(folder / "client.log"),
+    )
+
+
+def _await(process: subprocess.Popen[bytes], server: Server, deadline: float) -> bool:
+    """Wait for the client, the server's warden or the deadline; tell whether it was the latter."""
+    warden = server.watch()
+    if warden is None:  # it ended while the client started
+        return False
+    watched = [os.pidfd_open(process.pid), warden]
+    try:
+        remaining = max(0.0, deadline - time.monotonic())
+        return not select.select(watched, [], [], remaining)[0]
+    finally:
+        for descriptor in watched:
+            os.close(descriptor)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End the client if it still runs, with everything in its process group."""
+    for sig in (signal.SIGTERM, signal.SIGKILL):
+        if process.poll() is not None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, sig)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_END_S)
+
+
+def _only_line(path: Path) -> dict[str, Any] | None:
+    """Return the client's one result line; a fresh file per attempt holds no other."""
+    try:
+        lines = [text for text in path.read_text(encoding="utf-8").splitlines() if text.strip()]
+        if len(lines) != 1:
+            return None
+        line = json.loads(lines[0])
+    except (OSError, ValueError):
+        return None
+    return line if isinstance(line, dict) else None
+
+
+def _last_words(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    return next((line.strip()[:300] for line in reversed(lines) if line.strip()), "no output")

@@ -1,0 +1,1 @@
+"""What happens on the node: lease, warden, readiness, teardown, log triage."""

@@ -1,0 +1,220 @@
+"""The launch and the teardown of one server, as the rules of these names need them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from sgmatrix.core.clock import now_utc
+from sgmatrix.core.errors import SgmatrixError
+from sgmatrix.core.events import emit
+from sgmatrix.core.files import read_json, read_json_or_none, write_json, write_text
+from sgmatrix.core.layout import Layout
+from sgmatrix.core.version import HARNESS_VERSION
+from sgmatrix.node import proc
+from sgmatrix.node.server import Server, messages, raise_if_environment, start_warden
+
+OWNER_VARIABLE = "SGMATRIX_OWNER"
+"""JSON identity of the process whose end ends every server: Snakemake's."""
+STOPPING_VARIABLE = "SGMATRIX_STOPPING"
+"""A file that exists once the campaign is being stopped."""
+
+
+def planned_launch(plan: dict[str, Any], cell: str, launch: str) -> dict[str, Any]:
+    """Return a launch of `plan.json`."""
+    found: dict[str, Any] = next(
+        one for one in plan["launches"] if (one["cell"], one["launch"]) == (cell, launch)
+    )
+    return found
+
+
+def _owner() -> dict[str, Any]:
+    text = os.environ.get(OWNER_VARIABLE)
+    if text:
+        owner: dict[str, Any] = json.loads(text)
+        return owner
+    parent = proc.identify(os.getppid())
+    assert parent is not None
+    return parent.record()
+
+
+def run_launch(layout: Layout, cell: str, launch: str) -> dict[str, Any]:
+    """Start a server under a warden and wait until it is ready, or has failed.
+
+    Returns:
+        The record of the launch: `status` ok with what is known of the running server, or
+        failed with its reason class. Also written to the attempt's `server.json`.
+
+    Raises:
+        SgmatrixError: when the environment prevented it; nothing is left behind then.
+    """
+    plan = read_json(layout.plan)
+    planned = planned_launch(plan, cell, launch)
+    refuse_when_stopped()
+    attempt = max([planned["attempt"], *(n + 1 for n in layout.attempt_numbers(cell, launch))])
+    run_dir = Path(tempfile.mkdtemp(prefix="sgmatrix-"))
+    me = proc.identify(os.getpid())
+    assert me is not None
+    spec = {
+        "campaign": plan["campaign"],
+        "study": plan["study"],
+        "cell": plan["cells"][cell],
+        "launch": launch,
+        "attempt": attempt,
+        "asked_attempt": planned["attempt"],
+        "points": planned["points"],
+        "model": plan["model"],
+        "client": {"id": plan["client"]["id"]},
+        "harness": HARNESS_VERSION,
+        "asked_at": now_utc(),
+        "token": secrets.token_hex(16),
+        "run_dir": str(run_dir),
+        "attempt_dir": str(layout.attempt(cell, launch, attempt).resolve()),
+        "events": str(layout.events.resolve()),
+        "stopping": os.environ.get(STOPPING_VARIABLE, ""),
+        "owner": _owner(),
+        "job": me.record(),
+        **plan["settings"],
+    }
+    write_json(run_dir / "spec.json", spec)
+    try:
+        warden = start_warden(run_dir / "spec.json")
+    except BaseException:
+        shutil.rmtree(run_dir, ignore_errors=True)
+        raise
+    identity = proc.identify(warden.pid)
+    for message in messages(warden):
+        if message["event"] == "ready" and identity is not None:
+            live = {k: message[k] for k in ("port", "nonce", "server", "devices")}
+            record = {
+                "status": "ok",
+                "reason": None,
+                "detail": None,
+                **_identity_of(spec),
+                "argv": message["argv"],
+                "times": message["times"],
+                "info": message["info"],
+                "live": {**live, "warden": identity.record(), "run_dir": str(run_dir)},
+            }
+            break
+        if message["event"] == "closed":
+            raise_if_environment(message)
+            record = {
+                "status": "failed",
+                **{k: message[k] for k in ("reason", "detail", "times")},
+                **_identity_of(spec),
+                "argv": None,
+                "info": None,
+                "live": None,
+            }
+            break
+    else:
+        shutil.rmtree(run_dir, ignore_errors=True)
+        raise SgmatrixError("interrupted", f"the warden of {cell} launch {launch} was ended")
+    folder = Path(record["attempt_dir"])
+    write_text(folder / "cell.yaml", _cell_yaml(spec["cell"]["reproduce"]))
+    write_json(folder / "server.json", record)
+    if record["live"] is not None:
+        Server.from_record(record).ask(ask="release", job=me.record())
+    return record
+
+
+def _cell_yaml(reproduce: dict[str, Any]) -> str:
+    from sgmatrix.plan.yaml_strict import yaml_text
+
+    head = "# Reproduces this cell alone: snakemake --configfile <this file>\n"
+    return head + yaml_text(reproduce)
+
+
+def _identity_of(spec: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "cell": spec["cell"]["id"],
+        "launch": spec["launch"],
+        "attempt": spec["attempt"],
+        "asked_attempt": spec["asked_attempt"],
+        "attempt_dir": spec["attempt_dir"],
+    }
+
+
+def refuse_when_stopped() -> None:
+    """Refuse to begin when an earlier job of this invocation met a disturbance, or was stopped.
+
+    A busy node ends the campaign after the first launch that finds it so, not after all.
+    """
+    marker = os.environ.get(STOPPING_VARIABLE)
+    if marker and Path(marker).exists():
+        why = Path(marker).read_text(encoding="utf-8").strip() or "the campaign is being stopped"
+        raise SgmatrixError("interrupted", f"not begun: {why}")
+
+
+@contextlib.contextmanager
+def disturbance_stops_campaign() -> Iterator[None]:
+    """Let no further launch of this invocation begin when the block meets a disturbance."""
+    try:
+        yield
+    except SgmatrixError as refusal:
+        marker = os.environ.get(STOPPING_VARIABLE)
+        if marker and not Path(marker).exists():
+            write_text(Path(marker), f"{refusal.code}: {refusal.facts}\n")
+        raise
+
+
+def run_teardown(layout: Layout, record: dict[str, Any]) -> dict[str, Any]:
+    """Stop the server of a launch, wait for the proof, and write the final record.
+
+    Args:
+        layout: where the campaign's files lie.
+        record: what `run_launch` returned.
+
+    Returns:
+        The final record of the launch, also in the attempt's `teardown.json`: its existence
+        is what makes an attempt complete.
+
+    Raises:
+        SgmatrixError: when the environment ended the server, or it could not be ended.
+    """
+    folder = Path(record["attempt_dir"])
+    spec = read_json(folder / "spec.json")
+    if record["live"] is not None:
+        server = Server.from_record(record)
+        server.ask(ask="stop", why="the launch is finished")
+        closed = server.closed(spec["deadlines"]["stop_s"] + 60)
+        if closed is None:
+            raise SgmatrixError(
+                "drain_failed",
+                f"the warden of {server.nonce} (pid {server.warden.pid}) does not end",
+            )
+    else:
+        closed = read_json(folder / "closed.json")
+    raise_if_environment(closed)
+    warmup = read_json_or_none(folder / "warmup.json")
+    points = [read_json(p) for p in sorted((folder / "points").glob("*.json"))]
+    bad = [step for step in (warmup, *points) if step and step["status"] == "failed"]
+    reason = closed["reason"] or (bad[0]["reason"] if bad else None)
+    final = {
+        "status": "ok" if reason is None else "failed",
+        "reason": reason,
+        "detail": closed["detail"] if closed["reason"] else (bad[0]["detail"] if bad else None),
+        **{k: record[k] for k in ("cell", "launch", "attempt", "asked_attempt", "argv", "info")},
+        "server_times": record["times"],
+        "warmup": warmup,
+        "closed": closed,
+        "finished_at": now_utc(),
+    }
+    write_json(folder / "teardown.json", final)
+    emit(
+        layout.events,
+        "launch_done",
+        cell=record["cell"],
+        launch=record["launch"],
+        status=final["status"],
+        reason=reason,
+    )
+    return final

@@ -1,0 +1,101 @@
+"""The lease of a node's devices: one lock file each, all or nothing, freed by the kernel.
+
+The lock folder is shared by all campaigns of the machine. A lock is held by an open file of
+the warden; when the warden ends, however it ends, the kernel lets go of it.
+Standard library only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+
+def lease_folder() -> Path:
+    """Return the lock folder of this machine, open to all its users."""
+    folder = Path(
+        os.environ.get("SGMATRIX_LEASES") or Path(tempfile.gettempdir()) / "sgmatrix-leases"
+    )
+    try:
+        folder.mkdir(mode=0o1777)
+        folder.chmod(0o1777)  # mkdir obeys the umask
+    except FileExistsError:
+        pass
+    return folder
+
+
+def device_names(gpus: int, total: int) -> list[str]:
+    """Return the devices that a server of so many GPUs may be given; `cpu` for none."""
+    if gpus == 0:
+        return ["cpu"]
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")  # an allocation says which ones are ours
+    return [f"gpu-{name}" for name in (visible.split(",") if visible else map(str, range(total)))]
+
+
+@dataclass
+class Lease:
+    """Devices that this process holds."""
+
+    devices: list[str]
+    files: list[IO[str]]
+
+    def release(self) -> None:
+        for file in self.files:
+            file.close()
+
+
+def try_lease(candidates: Sequence[str], wanted: int, note: dict[str, Any]) -> Lease | list[Any]:
+    """Take `wanted` of the candidates at once, or none.
+
+    Returns:
+        The lease, or the notes of those who hold what is missing.
+    """
+    folder = lease_folder()
+    held: list[str] = []
+    files: list[IO[str]] = []
+    blockers: list[Any] = []
+    with _open(folder / "gate.lock") as gate:
+        fcntl.flock(gate, fcntl.LOCK_EX)  # one taker at a time, so two never hold half each
+        for device in candidates:
+            file = _open(folder / f"{device}.lock")
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file.seek(0)
+                with contextlib.suppress(ValueError):
+                    blockers.append(json.loads(file.read() or "null"))
+                file.close()
+                continue
+            held.append(device)
+            files.append(file)
+            if len(held) == wanted:
+                break
+        if len(held) < wanted:
+            for file in files:
+                file.close()
+            return [note for note in blockers if note]
+        for file in files:
+            file.seek(0)
+            file.truncate()
+            file.write(json.dumps(note))
+            file.flush()
+    return Lease(held, files)
+
+
+def _open(path: Path) -> IO[str]:
+    """Open a lock file that other users of the machine may have made."""
+    try:
+        # without O_CREAT: fs.protected_regular refuses it for another user's file in such a folder
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    with contextlib.suppress(PermissionError):
+        os.fchmod(descriptor, 0o666)
+    return os.fdopen(descriptor, "r+")

@@ -1,0 +1,181 @@
+"""Processes by identity, not by number: a pid with its start time, trees, and listening ports.
+
+Linux only, standard library only: the warden imports this and has to start fast.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import time
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+_LISTEN = "0A"
+
+
+def stat_fields(pid: int) -> list[str] | None:
+    """Return the fields of /proc/<pid>/stat from `state` on; None when there is no such process."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    except (OSError, IndexError):
+        return None
+
+
+def start_ticks(pid: int) -> int | None:
+    """Return when a process started, in clock ticks since boot; None when gone or a zombie."""
+    fields = stat_fields(pid)
+    return None if fields is None or fields[0] in "ZX" else int(fields[19])
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A process that cannot be mistaken for a later one of the same number."""
+
+    pid: int
+    ticks: int
+    boot: str
+
+    def alive(self) -> bool:
+        return self.boot == boot_id() and start_ticks(self.pid) == self.ticks
+
+    def record(self) -> dict[str, int | str]:
+        return asdict(self)
+
+
+def boot_id() -> str:
+    """Return the id of this boot of this machine."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def identify(pid: int) -> Identity | None:
+    """Return the identity of a living process, None when it is gone."""
+    ticks = start_ticks(pid)
+    return None if ticks is None else Identity(pid, ticks, boot_id())
+
+
+def open_pidfd(identity: Identity) -> int | None:
+    """Return a descriptor that becomes readable when that process ends; None when it is gone."""
+    try:
+        descriptor = os.pidfd_open(identity.pid)
+    except OSError:
+        return None
+    if not identity.alive():  # the number may have been given to another one meanwhile
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def wait_gone(identity: Identity, timeout_s: float) -> bool:
+    """Wait until that process has ended; False when it has not within the time."""
+    descriptor = open_pidfd(identity)
+    if descriptor is None:
+        return True
+    try:
+        return bool(select.select([descriptor], [], [], timeout_s)[0])
+    finally:
+        os.close(descriptor)
+
+
+def children(pid: int) -> list[int]:
+    """Return the direct children of a process."""
+    found: list[int] = []
+    with contextlib.suppress(OSError):  # it may end while we look; pathlib's glob would raise too
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError):
+                text = Path(f"/proc/{pid}/task/{task}/children").read_text()
+                found += [int(child) for child in text.split()]
+    return found
+
+
+def tree(pid: int) -> list[int]:
+    """Return all descendants of a process, deepest first."""
+    return [inner for child in children(pid) for inner in (*tree(child), child)]
+
+
+def reap(statuses: dict[int, int] | None = None) -> None:
+    """Collect every child that has ended; keep its exit code as `subprocess` counts it."""
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if not pid:
+                return
+            if statuses is not None:
+                statuses[pid] = os.waitstatus_to_exitcode(status)
+
+
+def end_tree(grace_s: float, statuses: dict[int, int], kill_s: float = 10.0) -> str:
+    """End all descendants of this process: SIGTERM to its children, grace, SIGKILL to all.
+
+    The caller must be a sub-reaper. A descendant that changes its session or loses its parent
+    then becomes its child, and gets its own SIGTERM; the ranks of a server are left to the
+    server, which ends them in order.
+
+    Args:
+        grace_s: from SIGTERM to SIGKILL.
+        statuses: receives the exit code of every child that was collected.
+        kill_s: how long to wait for the kernel after SIGKILL.
+
+    Returns:
+        How it ended: `none` there was no child, `term`, `kill`, or `survivors`.
+    """
+    me = os.getpid()
+    reap(statuses)
+    if not children(me):
+        return "none"
+    for how, limit_s in (("term", grace_s), ("kill", kill_s)):
+        deadline = time.monotonic() + limit_s
+        told: set[int] = set()
+        while True:
+            for pid in set(children(me) if how == "term" else tree(me)) - told:
+                told.add(pid)
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGTERM if how == "term" else signal.SIGKILL)
+            reap(statuses)
+            if not children(me):
+                return how
+            if time.monotonic() >= deadline:
+                break
+            time.sleep(0.005)
+    return "survivors"
+
+
+def listening_inodes(port: int) -> set[str]:
+    """Return the socket inodes that listen on a TCP port of this machine."""
+    found: set[str] = set()
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        with contextlib.suppress(OSError):
+            for line in Path(table).read_text().splitlines()[1:]:
+                fields = line.split()
+                if fields[3] == _LISTEN and int(fields[1].rsplit(":", 1)[1], 16) == port:
+                    found.add(fields[9])
+    return found
+
+
+def owners(inodes: set[str], pids: Iterable[int] | None = None) -> set[int]:
+    """Return which processes hold one of those sockets; all that we may look into by default."""
+    wanted = {f"socket:[{inode}]" for inode in inodes}
+    if pids is None:
+        pids = [int(entry) for entry in os.listdir("/proc") if entry.isdecimal()]
+    found: set[int] = set()
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            for entry in os.scandir(f"/proc/{pid}/fd"):
+                with contextlib.suppress(OSError):
+                    if str(Path(entry.path).readlink()) in wanted:
+                        found.add(pid)
+    return found
+
+
+def command_of(pid: int) -> str:
+    """Return a process's command line, shortened, for messages."""
+    try:
+        text = (
+            Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        )
+    except OSError:
+        return "?"
+    return text.strip()[:120] or "?"

@@ -1,0 +1,91 @@
+"""When a server is ready, and proof that it is ours.
+
+Ready = process alive, our process tree owns the port, /health 200, /server_info equals the
+request and carries our name for it, one token generated. An open port or /v1/models prove
+nothing: SGLang answers both before it can serve, and a stranger answers them too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from sgmatrix.node import proc
+from sgmatrix.node.wire import get_json, request
+
+# Server flag -> key of /server_info where they differ.
+_INFO_NAMES = {"model_path": "model_path", "tp": "tp_size"}
+
+
+class NotOurs(Exception):
+    """What answers is not what was launched; `args` = (reason class, what differs)."""
+
+
+def port_owner(port: int, root_pid: int) -> bool | None:
+    """Tell whether the tree below `root_pid` listens on the port; None when nobody does."""
+    inodes = proc.listening_inodes(port)
+    if not inodes:
+        return None
+    return bool(proc.owners(inodes, [root_pid, *proc.tree(root_pid)]))
+
+
+def compare_info(
+    info: Mapping[str, Any], nonce: str, flags: Mapping[str, Any]
+) -> dict[str, list[Any]]:
+    """Return {flag: [asked, runs with]} for every flag that the server reports differently.
+
+    Raises:
+        NotOurs: `wrong_server` when it does not carry the name that this launch gave it.
+    """
+    name = info.get("served_model_name")
+    if name != nonce:
+        raise NotOurs("wrong_server", f"served_model_name is {name!r}, not {nonce!r}")
+    differing: dict[str, list[Any]] = {}
+    for flag, asked in flags.items():
+        key = _INFO_NAMES.get(flag, flag)
+        if asked is not None and key in info and not _same(asked, info[key]):
+            differing[flag] = [asked, info[key]]
+    return differing
+
+
+def _same(asked: Any, reported: Any) -> bool:
+    if isinstance(asked, bool) or isinstance(reported, bool):
+        return asked is reported
+    if isinstance(asked, int | float) and isinstance(reported, int | float):
+        return abs(asked - reported) <= 1e-9 * max(1.0, abs(asked))
+    if isinstance(asked, dict):  # given as JSON
+        with contextlib.suppress(ValueError, TypeError):
+            reported = json.loads(reported)
+        return bool(asked == reported)
+    return str(asked) == str(reported)
+
+
+def is_healthy(port: int, timeout_s: float) -> bool:
+    """Tell whether /health answers 200 within the time."""
+    try:
+        return request(port, "GET", "/health", timeout_s=timeout_s)[0] == 200
+    except OSError:
+        return False
+
+
+def server_info(port: int, timeout_s: float) -> dict[str, Any]:
+    """Return what the server says of itself."""
+    info: dict[str, Any] = get_json(port, "/server_info", timeout_s=timeout_s)
+    return info
+
+
+def generate_one_token(port: int, timeout_s: float) -> None:
+    """Generate one real token.
+
+    Raises:
+        OSError: when the server does not give one within the time.
+    """
+    body = {"input_ids": [1, 2, 3], "sampling_params": {"max_new_tokens": 1, "temperature": 0}}
+    status, answer = request(port, "POST", "/generate", body, timeout_s=timeout_s)
+    if status != 200:
+        raise OSError(f"/generate answered {status}: {answer[:200].decode(errors='replace')}")
+    tokens = json.loads(answer).get("meta_info", {}).get("completion_tokens")
+    if tokens != 1:
+        raise OSError(f"/generate gave {tokens} tokens, 1 was asked for")

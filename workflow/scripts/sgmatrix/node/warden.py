@@ -1,0 +1,396 @@
+"""Keeps one server: parent and sub-reaper of its whole process tree, holder of its lease.
+
+It waits for the lease, looks whether the node is free, starts the server, proves that it is
+ready and ours, and ends it when asked to, when the server dies, when its owner (the Snakemake
+process) is gone, when a deadline passes, or when no job uses it. Only when the tree is gone
+and the port closed does it let go of the lease. A server therefore never outlives its campaign.
+
+Speaks to the launch job by JSON lines on stdout, listens on a FIFO, and leaves `closed.json`.
+Standard library only, so that it starts in milliseconds and stays small.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import secrets
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from sgmatrix.core.clock import now_utc
+from sgmatrix.core.environment import server_environment
+from sgmatrix.core.errors import SgmatrixError
+from sgmatrix.core.events import emit
+from sgmatrix.core.files import read_json, write_json, write_text
+from sgmatrix.core.redact import redact
+from sgmatrix.node import preflight, proc, ready
+from sgmatrix.node.lease import Lease, device_names, try_lease
+from sgmatrix.node.triage import triage
+
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+_LEASE_POLL_S = 0.02
+_PROBE_POLL_S = (0.005, 0.1)
+"""Between readiness probes: at first, and at the most when the server takes long."""
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Closing(Exception):
+    """The server is to be ended; `args` = (reason class or None when asked to, detail)."""
+
+
+class Warden:
+    """One server's life, from lease to proven end."""
+
+    def __init__(self, spec: dict[str, Any]) -> None:
+        self.spec = spec
+        self.run_dir = Path(spec["run_dir"])
+        self.attempt_dir = Path(spec["attempt_dir"])
+        self.limits = spec["deadlines"]
+        self.times: dict[str, float] = {"asked": time.time()}
+        self.lease: Lease | None = None
+        self.server: subprocess.Popen[bytes] | None = None
+        self.port = 0
+        self.nonce = f"{spec['cell']['id']}-{secrets.token_hex(4)}"
+        self.users: dict[int, int] = {}
+        """Descriptor of each job that uses the server -> its pid."""
+        self.idle_since = time.monotonic()
+        self.wake_read, self.wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        os.mkfifo(self.run_dir / "control", 0o600)
+        self.control = os.open(self.run_dir / "control", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        self.signals: list[int] = []
+        self.owner = self._watch(spec["owner"])
+
+    # -- what wakes it ---------------------------------------------------------------------
+
+    def _watch(self, record: dict[str, Any]) -> int | None:
+        return proc.open_pidfd(proc.Identity(**record))
+
+    def _use(self, record: dict[str, Any]) -> None:
+        descriptor = self._watch(record)
+        if descriptor is None:
+            raise Closing(
+                "interrupted", f"the job that was to use the server ended, pid {record['pid']}"
+            )
+        self.users[descriptor] = record["pid"]
+
+    def _release(self, pid: int) -> None:
+        for descriptor in [fd for fd, user in self.users.items() if user == pid]:
+            os.close(descriptor)
+            del self.users[descriptor]
+        self.idle_since = time.monotonic()
+
+    def _wait(self, timeout_s: float) -> None:
+        """Wait for the next thing to happen; raise `Closing` when it ends the server.
+
+        The server's own death comes first: a job that ended because of it is no idle time.
+        """
+        watched = [self.control, self.wake_read, *self.users]
+        server = getattr(self, "server_fd", None)
+        watched += [fd for fd in (self.owner, server) if fd is not None]
+        happened = set(select.select(watched, [], [], timeout_s)[0])
+        if server in happened:
+            raise Closing("died", "")
+        if self.owner is None or self.owner in happened:
+            raise Closing("interrupted", "the Snakemake process is gone")
+        if self.signals:
+            raise Closing("interrupted", f"signal {self.signals[0]}")
+        # before a message lets go of a descriptor, whose number the next job may then get
+        ended = {fd: self.users[fd] for fd in happened & self.users.keys()}
+        if self.control in happened:
+            for line in os.read(self.control, 65536).decode().splitlines():
+                message = json.loads(line)
+                if message["ask"] == "stop":
+                    raise Closing(None, message["why"])
+                if message["ask"] == "use":
+                    self._use(message["job"])
+                if message["ask"] == "release":
+                    self._release(message["job"]["pid"])
+        if self.wake_read in happened:
+            with contextlib.suppress(BlockingIOError):
+                os.read(self.wake_read, 4096)
+        for descriptor, pid in ended.items():
+            if self.users.get(descriptor) == pid:  # it did not say that it had finished
+                raise Closing("interrupted", f"the job that used the server ended, pid {pid}")
+
+    def tell(self, event: str, **facts: Any) -> None:
+        line = json.dumps({"event": event, **facts}) + "\n"
+        with contextlib.suppress(OSError):  # the launch job may be gone
+            os.write(sys.stdout.fileno(), line.encode())
+
+    def _emit(self, event: str, **facts: Any) -> None:
+        spec = self.spec
+        where = {"cell": spec["cell"]["id"], "launch": spec["launch"]}
+        emit(Path(spec["events"]), event, **where, **facts)
+
+    # -- its phases ------------------------------------------------------------------------
+
+    def take_lease(self) -> None:
+        cell = self.spec["cell"]
+        names = device_names(cell["gpus"], self.spec["node"]["gpus"])
+        note = {
+            "campaign": self.spec["campaign"],
+            "cell": cell["id"],
+            "pid": os.getpid(),
+            "since": now_utc(),
+        }
+        said = None
+        while True:
+            answer = try_lease(names, max(cell["gpus"], 1), note)
+            if isinstance(answer, Lease):
+                self.lease = answer
+                self.times["leased"] = time.time()
+                return
+            if answer != said:
+                said = answer
+                self._emit("waiting", holders=answer)
+            if self.spec["stopping"] and Path(self.spec["stopping"]).exists():
+                raise Closing("interrupted", "the campaign is being stopped")
+            self._wait(_LEASE_POLL_S)
+
+    def look_around(self) -> None:
+        assert self.lease is not None
+        preflight.check_memory(self.spec["cell"]["min_free_memory_mb"])
+        preflight.check_gpus(self.lease.devices)
+        asked = self.spec["server"]["port"]
+        if asked == "auto":
+            self.port = preflight.free_port()
+        else:
+            preflight.check_port(asked)
+            self.port = asked
+
+    def start(self) -> None:
+        assert self.lease is not None
+        cell = self.spec["cell"]
+        self.attempt_dir.mkdir(parents=True)  # a number is used once
+        write_json(self.attempt_dir / "spec.json", redact(self.spec))
+        cwd = self.run_dir / "cwd"
+        cwd.mkdir()
+        self.argv = [
+            cell["python"],
+            *cell["arguments"],
+            "--host",
+            self.spec["server"]["host"],
+            "--port",
+            str(self.port),
+            "--served-model-name",
+            self.nonce,
+        ]
+        self._emit("starting", attempt=self.spec["attempt"])
+        with (self.attempt_dir / "server.log").open("xb") as log:
+            self.times["started"] = time.time()
+            self.server = subprocess.Popen(
+                self.argv,
+                env=server_environment(
+                    cell["env"], self.lease.devices, cell["ranks"], self.spec["token"]
+                ),
+                cwd=cwd,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                # no other thread runs yet
+                preexec_fn=lambda: _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0),  # noqa: PLW1509
+            )
+        self.server_fd = os.pidfd_open(self.server.pid)
+
+    def await_ready(self) -> dict[str, Any]:
+        """Probe until ready; the probes run beside the watching, since any of them may hang."""
+        assert self.server is not None
+        outcome: dict[str, Any] = {}
+        probing = threading.Thread(target=self._probe, args=(outcome,), daemon=True)
+        probing.start()
+        log = self.attempt_dir / "server.log"
+        size, grew = 0, time.monotonic()
+        deadline = time.monotonic() + self.limits["start_s"]
+        while True:
+            self._wait(0.5)
+            if outcome:
+                break
+            now = time.monotonic()
+            if now > deadline:
+                raise Closing("start_timeout", f"not ready after {self.limits['start_s']:g} s")
+            if log.stat().st_size != size:
+                size, grew = log.stat().st_size, now
+            elif now - grew > self.limits["stall_s"]:
+                raise Closing("start_stalled", f"no log line for {self.limits['stall_s']:g} s")
+        if "reason" in outcome:
+            raise Closing(outcome["reason"], outcome["detail"])
+        self.times["ready"] = time.time()
+        return outcome
+
+    def _probe(self, outcome: dict[str, Any]) -> None:
+        """Climb the steps of readiness; tell the main thread by a byte."""
+        try:
+            outcome.update(self._climb())
+        except ready.NotOurs as error:
+            outcome.update(reason=error.args[0], detail=error.args[1])
+        except Exception as error:  # noqa: BLE001 - a probe that fails is a fault of the server, whatever it is
+            outcome.update(reason="server_crash", detail=f"readiness probe: {error!r}")
+        os.write(self.wake_write, b"!")
+
+    def _climb(self) -> dict[str, Any]:
+        assert self.server is not None
+        pause = _PROBE_POLL_S[0]
+        owned = False
+        while True:
+            time.sleep(pause)
+            pause = min(pause * 1.1, _PROBE_POLL_S[1])
+            if not owned:
+                ours = ready.port_owner(self.port, self.server.pid)
+                if ours is None:
+                    continue
+                if not ours:
+                    raise ready.NotOurs(
+                        "wrong_server", f"port {self.port} belongs to a process that is not ours"
+                    )
+                owned = True
+                self.times["port_open"] = time.time()
+            if ready.is_healthy(self.port, timeout_s=5):
+                break
+        self.times["healthy"] = time.time()
+        info = ready.server_info(self.port, timeout_s=30)
+        differing = ready.compare_info(info, self.nonce, self.spec["cell"]["flags"])
+        if differing:
+            raise ready.NotOurs("flag_mismatch", json.dumps(redact(differing), sort_keys=True))
+        ready.generate_one_token(self.port, timeout_s=self.limits["start_s"])
+        self.times["first_token"] = time.time()
+        return {"info": redact({k: v for k, v in info.items() if not isinstance(v, list)})}
+
+    def serve(self) -> None:
+        while True:
+            self._wait(1.0)
+            idle = not self.users and time.monotonic() - self.idle_since > self.limits["idle_s"]
+            if idle:
+                raise Closing(
+                    "interrupted", f"no job used the server for {self.limits['idle_s']:g} s"
+                )
+
+    # -- the end ---------------------------------------------------------------------------
+
+    def close(self, reason: str | None, detail: str) -> dict[str, Any]:
+        """End the tree, prove it, and write down how it went."""
+        self.times["stopping"] = time.time()
+        if reason == "interrupted":
+            self._stop_campaign(detail)
+        if self.server is not None:
+            self._emit("stopping")
+        statuses: dict[int, int] = {}
+        how = proc.end_tree(self.limits["stop_s"], statuses)
+        code = None
+        root_line = line_number = None
+        harmless: dict[str, int] = {}
+        if self.server is not None:
+            code = statuses.get(self.server.pid)
+            found = triage(self.attempt_dir / "server.log")
+            harmless = found.harmless
+            if reason == "died":
+                reason = found.reason or "server_crash"
+                detail = f"the engine exited with code {code}" + _after(self.times)
+                root_line, line_number = found.root_line, found.line_number
+            elif reason is not None and found.reason is not None:
+                root_line, line_number = found.root_line, found.line_number
+        port_free = not (self.port and proc.listening_inodes(self.port))
+        if how == "survivors" or (self.server is not None and not port_free):
+            reason = "drain_failed"
+            detail = f"processes left: {proc.tree(os.getpid())}, port {self.port} free: {port_free}"
+        self.times["closed"] = time.time()
+        return {
+            "reason": reason,
+            "detail": detail,
+            "root_line": root_line,
+            "root_line_number": line_number,
+            "harmless": harmless,
+            "server_exit_code": code,
+            "ended_by": how,
+            "port_free": port_free,
+            "times": self.times,
+        }
+
+    def _stop_campaign(self, why: str) -> None:
+        """Let no launch of this invocation begin for which nobody will measure."""
+        marker = self.spec["stopping"]
+        with contextlib.suppress(OSError):
+            if marker and not Path(marker).exists():
+                write_text(Path(marker), why + "\n")
+
+    def live(self) -> dict[str, Any]:
+        """Run all phases; return the closing record."""
+        reason: str | None
+        try:
+            self._use(self.spec["job"])
+            self.take_lease()
+            self.look_around()
+            self.start()
+            outcome = self.await_ready()
+            assert self.server is not None and self.lease is not None
+            self.tell(
+                "ready",
+                port=self.port,
+                nonce=self.nonce,
+                argv=redact_argv(self.argv),
+                devices=self.lease.devices,
+                times=self.times,
+                server=(proc.identify(self.server.pid) or proc.Identity(0, 0, "")).record(),
+                info=outcome["info"],
+            )
+            self._emit("ready")
+            self.serve()
+            raise AssertionError("serve() ends by Closing")
+        except Closing as closing:
+            reason, detail = closing.args
+        except SgmatrixError as refusal:
+            reason, detail = (
+                refusal.code,
+                refusal.facts + (f"; fix: {refusal.fix}" if refusal.fix else ""),
+            )
+        except OSError as error:
+            reason, detail = "interrupted", f"the warden failed: {error!r}"
+        return self.close(reason, detail)
+
+
+def _after(times: dict[str, float]) -> str:
+    seconds = times["stopping"] - times["started"]
+    phase = "while it served" if "ready" in times else "before it was ready"
+    return f" after {seconds:.1f} s, {phase}"
+
+
+def redact_argv(argv: list[str]) -> list[str]:
+    """Return a command line with the values of secret flags masked."""
+    masked = list(argv)
+    for i, word in enumerate(argv[:-1]):
+        if word.startswith("--"):
+            masked[i + 1] = redact(argv[i + 1], word[2:])
+    return masked
+
+
+def main(spec_path: str) -> None:
+    _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    spec = read_json(Path(spec_path))
+    warden = Warden(spec)
+
+    def note(number: int, _frame: object) -> None:
+        warden.signals.append(number)
+        os.write(warden.wake_write, b"!")
+
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, note)
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    record = warden.live()
+    if warden.attempt_dir.is_dir() and warden.server is not None:
+        write_json(warden.attempt_dir / "closed.json", record)
+    warden.tell("closed", **record)
+    shutil.rmtree(warden.run_dir, ignore_errors=True)
+    # The lease goes with the process.
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,89 @@
+"""Facts of a named SGLang installation, read without importing it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from sgmatrix.core.environment import engine_environment
+from sgmatrix.core.errors import SgmatrixError
+from sgmatrix.plan.campaign import Engine
+
+
+@dataclass(frozen=True)
+class Installation:
+    """What is installed: the package's version and the hash of everything beside it."""
+
+    name: str
+    python: str
+    env: Mapping[str, str]
+    version: str
+    lock: str
+    """sha256 over the names and versions of all distributions that the interpreter sees."""
+    client_extension: str | None
+    """Path of SGLang's Rust load client, a CPython extension; None where there is none."""
+
+
+def installation(name: str, engine: Engine, project: Path) -> Installation:
+    """Look at an installation.
+
+    Raises:
+        SgmatrixError: `engine_missing` when its interpreter or the package sglang is not there.
+    """
+    python = project / Path(engine.python).expanduser()  # an absolute path wins
+    env = {key: _project_paths(text, project) for key, text in engine.env.items()}
+    fix = f"make setup, or correct engines.{name}.python"
+    if not (python.is_file() and os.access(python, os.X_OK)):
+        raise SgmatrixError(
+            "engine_missing", f"engines.{name}.python = {engine.python} is no interpreter", fix=fix
+        )
+    search_path = _search_path(str(python), tuple(sorted(env.items())))
+    distributions = sorted(
+        {entry.name for folder in search_path for entry in Path(folder).glob("*.dist-info")}
+    )
+    for folder in map(Path, search_path):
+        found = sorted(folder.glob("sglang-*.dist-info"))
+        if (folder / "sglang" / "__init__.py").is_file() and found:
+            extensions = sorted((folder / "sglang/srt/rust_extensions").glob("_bench.*.so"))
+            return Installation(
+                name=name,
+                python=str(python),
+                env=env,
+                version=found[0].name.removeprefix("sglang-").removesuffix(".dist-info"),
+                lock=hashlib.sha256("\n".join(distributions).encode()).hexdigest(),
+                client_extension=str(extensions[0]) if extensions else None,
+            )
+    raise SgmatrixError("engine_missing", f"engines.{name}: no sglang for {engine.python}", fix=fix)
+
+
+def _project_paths(text: str, project: Path) -> str:
+    """Return the text with `{project}` as the project's folder, so that files stay portable."""
+    return text.replace("{project}", str(project))
+
+
+@lru_cache
+def _search_path(python: str, env: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
+    """Return the folders that the interpreter imports from; it is asked, -S would hide them."""
+    code = "import json, sys; print(json.dumps([p for p in sys.path if p]))"
+    try:
+        answer = subprocess.run(
+            [python, "-c", code],
+            env=engine_environment(dict(env)),
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=60,
+            check=True,
+            text=True,
+        )
+        return tuple(json.loads(answer.stdout))
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        raise SgmatrixError(
+            "engine_missing", f"{python} does not run: {error}", fix="make setup"
+        ) from None

@@ -1,0 +1,1 @@
+"""MLflow, plots, the HTML report and the terminal."""

@@ -1,0 +1,156 @@
+"""The cells of a campaign as a reader wants them: state, best point, what failed, what to doubt.
+
+The launches of a cell are taken together per load point, by the mean over launches; only
+points that no flag bars count, and where all are barred the figure says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from sgmatrix.present.outcome import Outcome
+from sgmatrix.present.points import Row, measured
+from sgmatrix.present.trust import Kind, is_barred
+
+Workload = tuple[str, int, int]
+"""Kind of prompts, input and output tokens: what must be equal for points to be compared."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One quantity of a cell at one load point, over its launches."""
+
+    mean: float
+    low: float
+    high: float
+    launches: int
+    barred: bool
+    """All points that it is made of are barred from comparison."""
+
+
+@dataclass(frozen=True)
+class LoadPoint:
+    """What a cell did at one load point."""
+
+    workload: Workload
+    concurrency: int
+    output_tok_s: Figure | None
+    tpot_ms: Figure | None
+
+
+@dataclass(frozen=True)
+class CellView:
+    """One cell."""
+
+    cell: str
+    status: Literal["ok", "failed", "not run"]
+    failures: tuple[Outcome, ...]
+    """The launches that failed."""
+    ok: int
+    planned: int
+    flagged: tuple[Row, ...]
+    """Points with a flag."""
+    loads: tuple[LoadPoint, ...]
+    best: LoadPoint | None
+    """The highest throughput; a barred one only where there is no other."""
+    single: LoadPoint | None
+    """At concurrency 1."""
+    ready_s: tuple[float, ...]
+    """Server start to ready, of each launch that became ready."""
+    launches: int
+    """Launches that measured something."""
+
+
+def _figure(rows: Sequence[Row], column: str, kind: Kind) -> Figure | None:
+    values = [
+        (value, is_barred(row["validity"], kind))
+        for row in rows
+        if (value := measured(row, column)) is not None
+    ]
+    kept = [value for value, barred in values if not barred] or [value for value, _ in values]
+    if not kept:
+        return None
+    barred = all(barred for _, barred in values)
+    return Figure(sum(kept) / len(kept), min(kept), max(kept), len(kept), barred)
+
+
+def _load_points(rows: Iterable[Row]) -> tuple[LoadPoint, ...]:
+    groups: dict[tuple[Workload, int], list[Row]] = {}
+    for row in rows:
+        workload = (row["dataset"], row["input_len"], row["output_len"])
+        groups.setdefault((workload, row["concurrency"]), []).append(row)
+    return tuple(
+        LoadPoint(
+            workload,
+            concurrency,
+            _figure(group, "output_tok_s", "throughput"),
+            _figure(group, "tpot_ms_mean", "latency"),
+        )
+        for (workload, concurrency), group in sorted(groups.items())
+    )
+
+
+def _rank(load: LoadPoint) -> tuple[bool, float]:
+    assert load.output_tok_s is not None
+    return not load.output_tok_s.barred, load.output_tok_s.mean
+
+
+def _first_bad_rows(rows: Iterable[Row]) -> list[Row]:
+    """Return the first failed or skipped point of each launch."""
+    firsts: dict[str, Row] = {}
+    for row in rows:
+        if row["status"] in ("failed", "skipped"):
+            firsts.setdefault(row["launch"], row)
+    return list(firsts.values())
+
+
+def _from_row(row: Row) -> Outcome:
+    """Return the outcome of a launch of which only a point is known."""
+    return Outcome(
+        cell=row["cell"],
+        launch=row["launch"],
+        attempt=row["attempt"],
+        current=row["current"],
+        reason=row["reason"],
+        what=row["detail"],
+        seen=None,
+        line=None,
+        ready_s=None,
+    )
+
+
+def cell_view(cell: str, rows: Sequence[Row], outcomes: Sequence[Outcome]) -> CellView:
+    """Return one cell from its current rows and its current outcomes."""
+    ok = [row for row in rows if row["status"] == "ok"]
+    failures = tuple(one for one in outcomes if one.reason is not None)
+    known = {one.launch for one in failures}
+    failures += tuple(_from_row(row) for row in _first_bad_rows(rows) if row["launch"] not in known)
+    loads = _load_points(ok)
+    return CellView(
+        cell=cell,
+        status="failed" if failures else "ok" if len(ok) == len(rows) else "not run",
+        failures=failures,
+        ok=len(ok),
+        planned=len(rows),
+        flagged=tuple(row for row in ok if row["validity"] not in (None, "valid")),
+        loads=loads,
+        best=max((load for load in loads if load.output_tok_s), key=_rank, default=None),
+        single=next((load for load in loads if load.concurrency == 1), None),
+        ready_s=tuple(one.ready_s for one in outcomes if one.ready_s is not None),
+        launches=len({row["launch"] for row in ok}),
+    )
+
+
+def cell_views(rows: Sequence[Row], outcomes: Sequence[Outcome]) -> list[CellView]:
+    """Return all cells in the order of the rows, which is that of the plan: the base first."""
+    points: dict[str, list[Row]] = {}
+    for row in rows:
+        if row["current"]:
+            points.setdefault(row["cell"], []).append(row)
+    ended: dict[str, list[Outcome]] = {}
+    for one in outcomes:
+        if one.current:
+            ended.setdefault(one.cell, []).append(one)
+    return [cell_view(cell, mine, ended.get(cell, [])) for cell, mine in points.items()]

@@ -1,0 +1,59 @@
+"""The table `points`, read for people: rows, CSV, and the figures of a cell in short."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from sgmatrix.present.clean import clean
+
+Row = dict[str, Any]
+
+
+def read_points(path: Path) -> tuple[list[str], list[Row]]:
+    """Return the columns and the rows of a points file; log lines in it are cleaned."""
+    table = pq.read_table(path, partitioning=None)
+    rows = table.to_pylist()
+    for row in rows:
+        row["detail"] = None if row["detail"] is None else clean(row["detail"])
+    return table.schema.names, rows
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, datetime):
+        return value.isoformat(timespec="microseconds")
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+def csv_text(columns: Sequence[str], rows: Iterable[Row]) -> str:
+    """Return rows as CSV with all digits; null is an empty field."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([_text(row.get(column)) for column in columns] for row in rows)
+    return out.getvalue()
+
+
+def measured(row: Row, column: str) -> float | None:
+    """Return a number that was measured: finite and not null."""
+    value = row.get(column)
+    return float(value) if value is not None and math.isfinite(value) else None
+
+
+def ok_ratio(rows: Iterable[Row]) -> float | None:
+    """Return completed over offered requests; None where a count is missing or none was offered."""
+    offered = [row for row in rows if row.get("asked")]
+    if not offered or any(row.get("completed") is None for row in offered):
+        return None
+    return float(sum(row["completed"] for row in offered) / sum(row["asked"] for row in offered))

@@ -1,0 +1,286 @@
+"""One campaign as one HTML file that needs nothing else: what is best, what failed, what to doubt.
+
+Everything in it comes from the records, so the same records give the same bytes. Text that
+a server or a client wrote is cleaned, escaped, and barred from running by the page's policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from sgmatrix.core.files import read_json, read_json_or_none, write_text
+from sgmatrix.core.layout import Layout
+from sgmatrix.core.reasons import REASONS
+from sgmatrix.dataset.collect import Attempt, read_attempts
+from sgmatrix.present.cells import CellView, Figure, LoadPoint, Workload, cell_views
+from sgmatrix.present.outcome import Outcome, outcome, rerun_command
+from sgmatrix.present.plots import COLOURS, MUTED, PAGE, Curve, Mark, draw
+from sgmatrix.present.points import Row, csv_text, read_points
+from sgmatrix.present.trust import Flag, flags_of
+
+_TEMPLATES = Path(__file__).resolve().parents[3] / "report"
+
+
+def number(value: float | None) -> str:
+    """Return a quantity with about three digits; a missing one is blank."""
+    if value is None:
+        return ""
+    if 0 < abs(value) < 0.01:
+        return f"{value:.2g}"
+    return f"{value:,.{0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2}f}"
+
+
+def breakable(command: str) -> Markup:
+    """Return a command that wraps at the slashes of its path and is copied as it is."""
+    program, _, path = command.rpartition(" ")
+    wrapped = Markup("/<wbr>").join(path.split("/"))
+    return Markup('<span class="nowrap">{}</span> {}').format(program, wrapped)
+
+
+@dataclass(frozen=True)
+class Legend:
+    """A cell's entry beside the figures."""
+
+    cell: str
+    colour: str
+    dashed: bool
+    note: str
+
+
+@dataclass(frozen=True)
+class Charts:
+    """The figures of one workload."""
+
+    workload: Workload
+    throughput: Markup
+    tpot: Markup
+
+
+def _coloured(cells: Sequence[CellView]) -> list[CellView]:
+    """Return the cells that get a colour: the base and the best ones, in the order of the plan."""
+    base, others = cells[:1], [cell for cell in cells[1:] if cell.best]
+    ranked = sorted(
+        others,
+        key=lambda cell: (
+            cell.status == "failed",
+            -_mean(cell.best.output_tok_s if cell.best else None),
+        ),
+    )
+    top = {cell.cell for cell in ranked[: len(COLOURS)]}
+    return [*base, *(cell for cell in others if cell.cell in top)]
+
+
+def _mean(figure: Figure | None) -> float:
+    return 0.0 if figure is None else figure.mean
+
+
+def legends(cells: Sequence[CellView]) -> list[Legend]:
+    """Return what the figures show in which colour, then what they cannot show."""
+    coloured = _coloured(cells)
+    colours = iter(COLOURS)
+    entries = []
+    for cell in coloured:
+        if cell.loads:
+            base = cell is cells[0]
+            notes = [
+                *(["base"] if base else []),
+                *(["failed"] if cell.status == "failed" else []),
+            ]
+            entries.append(
+                Legend(cell.cell, PAGE if base else next(colours), base, ", ".join(notes))
+            )
+    grey = [cell for cell in cells if cell.loads][len(entries) :]
+    if grey:
+        entries.append(Legend(f"{len(grey)} more", MUTED, False, "named in the table"))
+    return entries
+
+
+def charts(cells: Sequence[CellView]) -> list[Charts]:
+    """Return the figures, one pair per workload."""
+    colour = {entry.cell: entry for entry in legends(cells)}
+    workloads = sorted({load.workload for cell in cells for load in cell.loads})
+    drawn = []
+    for workload in workloads:
+        pair = []
+        for column, label in (
+            ("output_tok_s", "output throughput (tok/s)"),
+            ("tpot_ms", "mean TPOT (ms)"),
+        ):
+            curves = []
+            # the grey ones below, the dashed base on top of what it is compared with
+            for cell in sorted(cells, key=lambda cell: (cell.cell in colour, cell is cells[0])):
+                entry = colour.get(cell.cell)
+                marks = [
+                    Mark(load.concurrency, figure.mean, figure.low, figure.high, figure.barred)
+                    for load in cell.loads
+                    if load.workload == workload and (figure := getattr(load, column))
+                ]
+                curves.append(
+                    Curve(
+                        entry.colour if entry else MUTED, bool(entry and entry.dashed), tuple(marks)
+                    )
+                )
+            pair.append(Markup(draw(curves, ylabel=label)))  # noqa: S704 - our own SVG, text escaped
+        drawn.append(Charts(workload, *pair))
+    return drawn
+
+
+@dataclass(frozen=True)
+class Headline:
+    """What a reader takes away in ten seconds."""
+
+    best: CellView | None
+    """The best cell that finished whole."""
+    base: CellView | None
+    gain: float | None
+    """Throughput of the best over that of the base, less 1."""
+    spread: float | None
+    """Largest relative difference between launches at a best point; None: no repetition."""
+    launches: tuple[int, int]
+    left_out: int
+    """Points that a flag bars from this comparison."""
+
+
+def _best_figure(cell: CellView | None) -> Figure | None:
+    load: LoadPoint | None = cell.best if cell else None
+    figure = load.output_tok_s if load else None
+    return None if figure is None or figure.barred else figure
+
+
+def headline(cells: Sequence[CellView]) -> Headline:
+    """Compare the best cell with the base, the first cell of the plan."""
+    whole = [cell for cell in cells if cell.status == "ok" and _best_figure(cell)]
+    best = max(whole, key=lambda cell: _mean(_best_figure(cell)), default=None)
+    base = cells[0] if cells else None
+    ours, theirs = _best_figure(best), _best_figure(base)
+    measured = [cell.launches for cell in cells if cell.launches]
+    spreads = [
+        (figure.high - figure.low) / figure.mean
+        for cell in whole
+        if (figure := _best_figure(cell)) and figure.launches > 1 and figure.mean
+    ]
+    return Headline(
+        best=best,
+        base=base,
+        gain=ours.mean / theirs.mean - 1
+        if ours and theirs and theirs.mean and best is not base
+        else None,
+        spread=max(spreads, default=None),
+        launches=(min(measured, default=0), max(measured, default=0)),
+        left_out=sum(
+            any(flag.bars for flag in flags_of(row["validity"])) for c in cells for row in c.flagged
+        ),
+    )
+
+
+def failure_lines(cell: CellView) -> list[tuple[str, Outcome]]:
+    """Return how a cell failed, launches that failed alike together: (which ones, how)."""
+    alike: dict[tuple[str | None, str], list[Outcome]] = {}
+    for one in cell.failures:
+        alike.setdefault((one.reason, one.root), []).append(one)
+    return [
+        (
+            ("launches " if len(ones) > 1 else "launch ") + ", ".join(one.launch for one in ones),
+            ones[0],
+        )
+        for ones in alike.values()
+    ]
+
+
+def doubts(cells: Sequence[CellView]) -> list[tuple[Flag, list[tuple[str, str]]]]:
+    """Return each flag with the cells that have it: (cell, at which concurrencies)."""
+    found: dict[str, tuple[Flag, dict[str, list[str]]]] = {}
+    for cell in cells:
+        for row in cell.flagged:
+            for flag in flags_of(row["validity"]):
+                _, where = found.setdefault(flag.name, (flag, {}))
+                at = where.setdefault(cell.cell, [])
+                if str(row["concurrency"]) not in at:
+                    at.append(str(row["concurrency"]))
+    return [
+        (flag, [(cell, ", ".join(at)) for cell, at in where.items()])
+        for flag, where in found.values()
+    ]
+
+
+def provenance(
+    layout: Layout, plan: dict[str, Any], attempts: Sequence[Attempt], rows: Sequence[Row]
+) -> list[tuple[str, str]]:
+    """Return what produced the numbers, from the records alone."""
+
+    def seen(column: str) -> str:
+        return ", ".join(sorted({str(row[column]) for row in rows if row[column] is not None}))
+
+    began = [attempt.spec["asked_at"] for attempt in attempts]
+    ended = [attempt.final["finished_at"] for attempt in attempts if attempt.final]
+    model = plan["model"]
+    facts = [
+        ("campaign", plan["campaign"]),
+        ("study", plan["study"]),
+        ("measured (UTC)", f"{min(began)[:19]} to {max(ended)[:19]}" if ended else ""),
+        ("engine", seen("engine")),
+        ("engine version", seen("engine_version")),
+        ("model", f"{model['name']} (facts {model['digest'][:12]})"),
+        ("load client", seen("client") or plan["client"]["id"]),
+        ("harness version", seen("harness") or str(plan["harness"])),
+        ("GPUs per cell", seen("gpus")),
+    ]
+    node = read_json_or_none(layout.root / "node.json") or {}
+    facts += [
+        (f"node: {name}", str(value))
+        for name, value in sorted(node.items())
+        if not isinstance(value, dict | list)
+    ]
+    return [(name, value) for name, value in facts if value]
+
+
+def render(layout: Layout, points: Path) -> tuple[str, str]:
+    """Return the report as HTML, and its points as CSV."""
+    columns, rows = read_points(points)
+    plan = read_json(layout.plan)
+    attempts = read_attempts(layout)
+    outcomes = [one for attempt in attempts if (one := outcome(attempt))]
+    cells = cell_views(rows, outcomes)
+    current = [row for row in rows if row["current"]]
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {"number": number, "breakable": breakable}
+    html = environment.get_template("report.html.j2").render(
+        plan=plan,
+        cells=cells,
+        headline=headline(cells),
+        charts=charts(cells),
+        legends=legends(cells),
+        current=current,
+        superseded=[row for row in rows if not row["current"]],
+        several_launches=len({row["launch"] for row in rows}) > 1,
+        several_workloads=len(
+            {(row["dataset"], row["input_len"], row["output_len"]) for row in current}
+        )
+        > 1,
+        reasons=REASONS,
+        doubts=doubts(cells),
+        failure_lines=failure_lines,
+        rerun=lambda cell: rerun_command(plan["campaign"], cell),
+        provenance=provenance(layout, plan, attempts, rows),
+    )
+    return html, csv_text(columns, rows)
+
+
+def write_report(layout: Layout, points: Path, html: Path, csv: Path) -> None:
+    """Write the report and its points; each whole or not at all."""
+    page, table = render(layout, points)
+    write_text(csv, table)
+    write_text(html, page)

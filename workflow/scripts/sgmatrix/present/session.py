@@ -1,0 +1,222 @@
+"""One invocation of Snakemake on one campaign: read, refuse, lock, show, and tell the end.
+
+The Snakefile holds one `Session`. Reading changes nothing on disk, so that a dry run is one;
+`start` is called when jobs are really going to run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import logging
+import os
+import signal
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, Literal, NoReturn
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from sgmatrix.core.errors import SgmatrixError
+from sgmatrix.core.files import read_json_or_none, write_json, write_text
+from sgmatrix.core.layout import Layout
+from sgmatrix.node import preflight, proc
+from sgmatrix.node.launch import OWNER_VARIABLE, STOPPING_VARIABLE
+from sgmatrix.plan.campaign import Campaign, read_campaign
+from sgmatrix.plan.plan import Plan, make_plan, plan_record
+from sgmatrix.present.progress import Progress
+from sgmatrix.present.summary import print_summary
+
+DEFAULT_CAMPAIGN = "config/config.yaml"
+
+
+class Options(BaseModel):
+    """What `--config` may say; a campaign itself is a file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    retry: Literal["failed"] | None = None
+
+
+def _refuse(error: SgmatrixError) -> NoReturn:
+    """Print the refusal alone, without Snakemake's frame around it, and end."""
+    print(error, file=sys.stderr, flush=True)
+    sys.exit(1)
+
+
+@dataclass
+class Session:
+    """The campaign that this invocation runs."""
+
+    campaign: Campaign
+    plan: Plan
+    layout: Layout
+    on_this_node: bool
+    """Whether jobs run on the machine of the main process."""
+    _lock: IO[str] | None = None
+    _progress: Progress | None = None
+    _handlers: dict[int, Any] = field(default_factory=dict)
+
+    def start(self) -> None:
+        """Take the campaign's lock, write the plan, and show progress; or refuse in one line."""
+        try:
+            self._start()
+        except SgmatrixError as refusal:
+            _refuse(refusal)
+
+    def _start(self) -> None:
+        self.layout.events.parent.mkdir(parents=True, exist_ok=True)
+        self._take_lock()
+        if self.on_this_node:  # elsewhere the launch job asks the same, on its own node
+            preflight.check_memory(max(c.min_free_memory_mb for c in self.plan.cells.values()))
+            if self.campaign.server.port != "auto":
+                preflight.check_port(self.campaign.server.port)
+        former = read_json_or_none(self.layout.plan)
+        write_json(self.layout.plan, plan_record(self.plan, self.campaign, former))
+        marker = self.layout.stopping.absolute()
+        marker.unlink(missing_ok=True)
+        os.environ[STOPPING_VARIABLE] = str(marker)
+        me = proc.identify(os.getpid())
+        assert me is not None
+        os.environ[OWNER_VARIABLE] = json.dumps(me.record())
+        self._mark_on_signal(marker)
+        self._progress = Progress(self.plan, self.layout)
+        self._progress.start()
+
+    def _take_lock(self) -> None:
+        """Keep two invocations apart; the kernel frees the lock, also after a SIGKILL."""
+        lock = (self.layout.root / ".lock").open("a+")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            holder = lock.read().strip() or "?"
+            raise SgmatrixError(
+                "campaign_running",
+                f"campaign {self.plan.campaign} is run by another Snakemake, pid {holder}",
+                fix="wait for it to end, or end it",
+            ) from None
+        lock.truncate(0)
+        lock.write(f"{os.getpid()}\n")
+        lock.flush()
+        self._lock = lock
+
+    def _mark_on_signal(self, marker: Path) -> None:
+        """Let a launch that waits for its turn see that Snakemake is about to stop.
+
+        Snakemake itself would wait for that job, and the job for a server that nobody uses.
+        """
+
+        def handler(number: int, frame: Any) -> None:
+            with contextlib.suppress(OSError):
+                write_text(marker, f"the campaign was stopped by signal {number}\n")
+            former = self._handlers[number]
+            if callable(former):
+                former(number, frame)
+
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._handlers[number] = signal.signal(number, handler)
+
+    def finish(self) -> None:
+        """Print how the campaign stands."""
+        if self._progress is not None:
+            self._progress.stop()
+        print_summary(self.layout)
+
+
+_NOISE = (
+    "Select jobs to execute",
+    "Execute ",
+    "Using shell:",
+    "Conda environments: ignored",
+    "Complete log(s)",  # print_summary is the last word of a campaign
+    "Elapsed time",
+)
+
+
+class _Quiet(logging.Filter):
+    """Drops Snakemake's lines about its scheduling; says how a finished campaign stands."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self.session = session
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        text = str(record.msg)
+        if text.startswith("Nothing to be done"):
+            print(text, file=sys.stderr, flush=True)
+            print_summary(self.session.layout)
+            return False
+        return not text.startswith(_NOISE)
+
+
+def check_place(folder: Path) -> None:
+    """Refuse a results folder that cannot be made or written; touches nothing.
+
+    Raises:
+        SgmatrixError: `results_unwritable`.
+    """
+    place = folder.absolute()
+    while not place.exists():
+        place = place.parent
+    if place.is_dir() and os.access(place, os.W_OK | os.X_OK):
+        return
+    problem = "not writable" if place.is_dir() else "not a folder"
+    raise SgmatrixError(
+        "results_unwritable",
+        f"{folder}: {place} is {problem}",
+        fix="make it a writable folder, or run in another place with --directory",
+    )
+
+
+def open_session(workflow: Any) -> Session:
+    """Return the session of a Snakemake workflow; on a refusal, print it and exit with 1."""
+    try:
+        session = _open(workflow)
+    except SgmatrixError as refusal:
+        _refuse(refusal)
+    if workflow.is_main_process:
+        from snakemake.logging import logger
+
+        logger.addFilter(_Quiet(session))
+    elif (
+        OWNER_VARIABLE not in os.environ
+        or not proc.Identity(**json.loads(os.environ[OWNER_VARIABLE])).alive()
+    ):
+        # on another machine than the main process: what runs the jobs here owns the servers
+        me = proc.identify(os.getpid())
+        assert me is not None
+        os.environ[OWNER_VARIABLE] = json.dumps(me.record())
+    return session
+
+
+def _open(workflow: Any) -> Session:
+    settings = workflow.config_settings
+    project = Path(workflow.basedir)
+    files = list(settings.configfiles) or [project / DEFAULT_CAMPAIGN]
+    if len(files) > 1:
+        raise SgmatrixError(
+            "config_rejected", f"{len(files)} config files given", fix="a campaign is one file"
+        )
+    try:
+        options = Options.model_validate(dict(settings.config or {}))
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise SgmatrixError(
+            "config_rejected",
+            f"--config {'.'.join(map(str, first['loc']))}: {first['msg']}",
+            fix=f"allowed: {', '.join(Options.model_fields)}; the campaign itself is a file",
+        ) from None
+    campaign = read_campaign(files[0])
+    layout = Layout(Path("results") / campaign.campaign)
+    check_place(layout.root)
+    attempts = None
+    if not workflow.is_main_process:  # the main process has decided them
+        stored = read_json_or_none(layout.plan) or {"launches": []}
+        attempts = {(x["cell"], x["launch"]): x["attempt"] for x in stored["launches"]}
+    plan = make_plan(
+        campaign, layout, project, retry_failed=options.retry == "failed", attempts=attempts
+    )
+    return Session(campaign, plan, layout, workflow.local_exec)

@@ -1,0 +1,58 @@
+"""What each validity flag says, and which comparisons it bars. A flag never hides a number.
+
+Not here: how a flag is found (`load.validity`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["throughput", "latency"]
+
+
+@dataclass(frozen=True)
+class Flag:
+    """One validity flag."""
+
+    name: str
+    help: str
+    bars: frozenset[Kind]
+
+
+_BOTH: frozenset[Kind] = frozenset({"throughput", "latency"})
+_THROUGHPUT: frozenset[Kind] = frozenset({"throughput"})
+_LATENCY: frozenset[Kind] = frozenset({"latency"})
+
+_FLAGS: dict[str, Flag] = {
+    name: Flag(name, text, bars)
+    for name, text, bars in (
+        ("partial", "not all requests succeeded", _BOTH),
+        ("rate_limited", "the offered rate was the limit, not the server", _THROUGHPUT),
+        ("client_limited", "the load client was the limit, not the server", _BOTH),
+        ("queue_limited", "requests waited for a free slot of the server", _LATENCY),
+        ("cold", "the warm-up did not reach a steady state", _BOTH),
+        ("cache_hits", "the prefix cache was not empty before", _BOTH),
+        ("length_mismatch", "output lengths differ from what was asked for", _BOTH),
+        ("implausible", "a latency that cannot be", _BOTH),
+        ("foreign_load", "something else used the machine", _BOTH),
+        ("throttled", "the GPUs lowered their clocks", _BOTH),
+        ("no_telemetry", "an expected source of telemetry is missing", frozenset()),
+    )
+}
+
+
+def flags_of(validity: str | None) -> list[Flag]:
+    """Return the flags of a point's `validity`; one that is not known bars everything."""
+    if validity in (None, "", "valid"):
+        return []
+    names = str(validity).split(",")
+    return [
+        _FLAGS.get(name, Flag(name, "a flag that this version does not know", _BOTH))
+        for name in names
+    ]
+
+
+def is_barred(validity: str | None, kind: Kind) -> bool:
+    """Tell whether a point is to be left out of comparisons of that kind."""
+    return any(kind in flag.bars for flag in flags_of(validity))
