@@ -59,7 +59,7 @@ def test_the_printed_table_is_aligned_and_says_where_everything_is(written):
     out = io.StringIO()
     print_summary(written.layout, out)
     text = out.getvalue()
-    table = text.strip("\n").split("\n\n")[0].splitlines()
+    table = text.strip("\n").split("\n\n")[-1].splitlines()
 
     assert table[0].split() == [
         "cell",

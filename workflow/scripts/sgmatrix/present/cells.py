@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from sgmatrix.core.flags import Kind, is_barred
 from sgmatrix.present.outcome import Outcome
 from sgmatrix.present.points import Row, measured
-from sgmatrix.present.trust import Kind, is_barred
 
 Workload = tuple[str, int, int]
 """Kind of prompts, input and output tokens: what must be equal for points to be compared."""

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from sgmatrix.core.errors import Refusal
 from sgmatrix.core.files import read_json
+from sgmatrix.core.flags import flags_of
 from sgmatrix.core.layout import Layout
 from sgmatrix.dataset.collect import read_attempts
 from sgmatrix.present.cells import CellView, cell_views
 from sgmatrix.present.outcome import outcome
 from sgmatrix.present.points import read_points
-from sgmatrix.present.trust import flags_of
 
 
 def _problems(cell: CellView) -> list[str]:

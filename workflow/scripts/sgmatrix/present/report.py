@@ -15,6 +15,7 @@ import jinja2
 from markupsafe import Markup
 
 from sgmatrix.core.files import read_json, read_json_or_none, write_text
+from sgmatrix.core.flags import Flag, flags_of
 from sgmatrix.core.layout import Layout
 from sgmatrix.core.reasons import REASONS
 from sgmatrix.dataset.collect import Attempt, read_attempts
@@ -22,7 +23,6 @@ from sgmatrix.present.cells import CellView, Figure, LoadPoint, Workload, cell_v
 from sgmatrix.present.outcome import Outcome, outcome, rerun_command
 from sgmatrix.present.plots import COLOURS, MUTED, PAGE, Curve, Mark, draw
 from sgmatrix.present.points import Row, csv_text, read_points
-from sgmatrix.present.trust import Flag, flags_of
 
 _TEMPLATES = Path(__file__).resolve().parents[3] / "report"
 

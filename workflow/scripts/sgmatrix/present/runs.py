@@ -17,6 +17,7 @@ from typing import Any
 import yaml
 
 from sgmatrix.core.clock import parse_utc
+from sgmatrix.core.flags import is_barred
 from sgmatrix.core.reasons import REASONS
 from sgmatrix.core.redact import redact
 from sgmatrix.core.schemas import points_schema
@@ -24,7 +25,6 @@ from sgmatrix.dataset.collect import Attempt
 from sgmatrix.present.clean import clean, clean_tail
 from sgmatrix.present.outcome import Outcome, outcome, phases_s, rerun_command
 from sgmatrix.present.points import Row, csv_text, measured, ok_ratio
-from sgmatrix.present.trust import is_barred
 
 BY_CONCURRENCY = (
     "output_tok_s",

@@ -7,60 +7,51 @@ from typing import Any, TextIO
 
 from sgmatrix.core.layout import Layout
 from sgmatrix.dataset.collect import point_rows
+from sgmatrix.present.cells import CellView, Figure, cell_views
+
+HEAD = ("cell", "status", "points", "tok/s", "at", "TPOT ms", "at 1", "flags")
+_TEXT_COLUMNS = (0, 1, 7)
+
+
+def _number(figure: Figure | None, form: str) -> str:
+    return "" if figure is None else format(figure.mean, form)
+
+
+def _line(view: CellView) -> tuple[str, ...]:
+    reasons = sorted({str(one.reason) for one in view.failures})
+    flags = {name for row in view.flagged for name in str(row["validity"]).split(",")}
+    best, single = view.best, view.single
+    return (
+        view.cell,
+        " ".join(reasons) if view.status == "failed" else view.status,
+        f"{view.ok}/{view.planned}",
+        _number(best.output_tok_s if best else None, ",.0f"),
+        str(best.concurrency) if best else "",
+        _number(best.tpot_ms if best else None, ".2f"),
+        _number(single.tpot_ms if single else None, ".2f"),
+        " ".join(sorted(flags)),
+    )
 
 
 def cell_lines(rows: list[dict[str, Any]]) -> list[tuple[str, ...]]:
-    """Return one line per cell: id, status, points ok of planned, best throughput, TPOT there."""
-    lines: list[tuple[str, ...]] = []
-    cells = list(dict.fromkeys(row["cell"] for row in rows))
-    for cell in cells:
-        mine = [row for row in rows if row["cell"] == cell and row["current"]]
-        ok = [row for row in mine if row["status"] == "ok"]
-        best = max(ok, key=lambda row: row["output_tok_s"], default=None)
-        single = next((row for row in ok if row["concurrency"] == 1), None)
-        failed = next((row for row in mine if row["status"] in ("failed", "skipped")), None)
-        status = (
-            "ok" if len(ok) == len(mine) else "not run" if failed is None else str(failed["reason"])
-        )
-        flags = sorted({str(row["validity"]) for row in ok} - {"valid"})
-        lines.append(
-            (
-                cell,
-                status,
-                f"{len(ok)}/{len(mine)}",
-                _number(best, "output_tok_s", ",.0f"),
-                "" if best is None else str(best["concurrency"]),
-                _number(best, "tpot_ms_mean", ".2f"),
-                _number(single, "tpot_ms_mean", ".2f"),
-                " ".join(flags),
-            )
-        )
-    return lines
-
-
-HEAD = ("cell", "status", "points", "tok/s", "at", "TPOT ms", "at 1", "flags")
-
-
-def _number(row: dict[str, Any] | None, column: str, form: str) -> str:
-    value = None if row is None else row.get(column)
-    return "" if value is None else format(value, form)
+    """Return one line per cell, in the columns of `HEAD`; blank where nothing was measured."""
+    return [_line(view) for view in cell_views(rows, [])]
 
 
 def print_summary(layout: Layout, out: TextIO | None = None) -> None:
-    """Print the table of the cells and where everything is."""
+    """Print where everything is, and the table of the cells as the last lines."""
     out = out or sys.stderr
     if not layout.plan.exists():
         return
     rows, _ = point_rows(layout)
     lines = [HEAD, *cell_lines(rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(HEAD))]
-    out.write("\n")
+    report = layout.root / "report" / "index.html"
+    out.write(f"\nreport  {report}\nMLflow  {layout.root.parent / 'mlflow.db'}  (make ui)\n\n")
     for line in lines:
         texts = [
-            text.ljust(width) if i in (0, 1, 7) else text.rjust(width)
+            text.ljust(width) if i in _TEXT_COLUMNS else text.rjust(width)
             for i, (text, width) in enumerate(zip(line, widths, strict=True))
         ]
         out.write("  ".join(texts).rstrip() + "\n")
-    report = layout.root / "report" / "index.html"
-    out.write(f"\nreport  {report}\nMLflow  {layout.root.parent / 'mlflow.db'}  (make ui)\n")
     out.flush()
