@@ -61,13 +61,13 @@ TORCH_LOCK = ENVS / "sglang-cpu" / "torch.lock"
 ENVIRONMENTS = {
     env.name: env
     for env in (
-        Environment("workflow", ROOT / ".venv", (WORKFLOW_LOCK,), 50, 2),
-        Environment("dev", ROOT / ".venv", (WORKFLOW_LOCK, DEV_LOCK), 60, 2),
+        Environment("workflow", ROOT / ".venv", (WORKFLOW_LOCK,), 45, 2),
+        Environment("dev", ROOT / ".venv", (WORKFLOW_LOCK, DEV_LOCK), 50, 2),
         Environment(
             "sglang-cpu",
             ROOT / ".engines" / "sglang-cpu",
             (ENGINE_LOCK, TORCH_LOCK),
-            60,
+            65,
             5,
             engine=True,
         ),
@@ -119,7 +119,7 @@ def build(env: Environment, python: str, progress: Progress) -> None:
     added = env.name == "dev" and stamped_locks(env.folder) == base and fits(env.folder, base)
     locks = [DEV_LOCK] if added else [lock for lock in env.locks if lock != TORCH_LOCK]
     count = len(read_pins(*(env.locks if not added else locks)))
-    usual = "usually 10 s" if added else f"usually {env.usual_s} s"
+    usual = "usually 5 s" if added else f"usually {env.usual_s} s"
     progress.say(f"{count} packages, {usual}")
 
     (env.folder / STAMP).unlink(missing_ok=True)  # until it is whole again

@@ -127,10 +127,7 @@ def resolve(
 
 
 def pin_of(item: dict) -> Pin:
-    """Return the pin of one entry of pip's report.
-
-    See https://pip.pypa.io/en/stable/reference/installation-report/.
-    """
+    """Return the pin of one entry of pip's installation report."""
     name = item["metadata"]["name"].lower().replace("_", "-").replace(".", "-")
     source = item["download_info"]
     if not source["url"].startswith("https://"):

@@ -171,6 +171,7 @@ def test_a_server_that_was_ended_from_outside_is_never_filed_as_finished(
     monkeypatch.setenv(OWNER_VARIABLE, json.dumps(proc.identify(owner.pid).record()))
     record = run_launch(made.layout, "tp1", "1")
     owner.kill()
+    owner.wait()
 
     with pytest.raises(SgmatrixError, match="the Snakemake process is gone") as caught:
         run_teardown(made.layout, record)

@@ -73,5 +73,5 @@ def test_a_recipe_is_known_before_it_is_made(tmp_path):
     known = model_facts(Model(recipe="tiny-qwen3-moe"), tmp_path, tmp_path / "models")
 
     assert known.path == str(tmp_path / "models/tiny-qwen3-moe")
-    assert (known.recipe, known.vocab_size) == ("tiny-qwen3-moe", 1024)
+    assert (known.recipe, known.vocab_size) == ("tiny-qwen3-moe", 32_768)
     assert not (tmp_path / "models").exists()

@@ -97,7 +97,7 @@ def test_the_client_is_one_for_the_campaign_and_named_with_its_version(tmp_path)
     client = plan(tmp_path).client
 
     assert client["id"] == "sglang-python 0.5.23+standin"
-    assert (client["kind"], client["vocab_size"], client["extension"]) == ("python", 1024, None)
+    assert (client["kind"], client["vocab_size"], client["extension"]) == ("python", 32_768, None)
     assert client["env"] == {"PYTHONPATH": str(STANDIN)}
 
 

@@ -55,11 +55,11 @@ def test_files_are_as_readable_as_the_umask_allows(model):
 def test_every_id_is_one_word_and_the_vocabulary_has_no_gap(model):
     vocab = read(model, "tokenizer.json")["model"]["vocab"]
 
-    assert sorted(vocab.values()) == list(range(1024))
+    assert sorted(vocab.values()) == list(range(32_768))
     assert vocab["<|endoftext|>"] == 0
     assert vocab["<unk>"] == 1
-    assert vocab["w0002"] == 2
-    assert vocab["w1023"] == 1023
+    assert vocab["w00002"] == 2
+    assert vocab["w32767"] == 32_767
     assert all(word.isascii() and not set(word) & set(" \t\n") for word in vocab)
 
 

@@ -16,7 +16,9 @@ from pathlib import Path
 
 from sgmatrix.core.files import write_json
 
-VOCAB_SIZE = 1024
+VOCAB_SIZE = 32_768
+"""Large, because a random prompt of the load client is a run of successive ids: with few ids
+whole prompts repeat, and the prefix cache answers them."""
 END_OF_TEXT = "<|endoftext|>"  # id 0
 UNKNOWN = "<unk>"  # id 1
 CONTEXT_LENGTH = 4096
@@ -77,7 +79,7 @@ def model_config() -> dict[str, object]:
 
 def tokenizer() -> dict[str, object]:
     """Return tokenizer.json: one id per word, words split at white space."""
-    words = [END_OF_TEXT, UNKNOWN, *(f"w{number:04d}" for number in range(2, VOCAB_SIZE))]
+    words = [END_OF_TEXT, UNKNOWN, *(f"w{number:05d}" for number in range(2, VOCAB_SIZE))]
     end_of_text = {
         "id": 0,
         "content": END_OF_TEXT,
