@@ -8,6 +8,14 @@ sys.path.insert(0, str(Path(workflow.basedir) / "workflow/scripts"))
 from sgmatrix.core.layout import Layout
 from sgmatrix.core.version import HARNESS_VERSION
 from sgmatrix.present.session import open_session
+from snakemake.script import PythonScript, ScriptBase
+
+# Snakemake 9.27 puts the interpreter's path unquoted into the shell command of a script
+# (script/__init__.py, PythonScript.execute_script), so that no job runs in a folder whose name
+# has a space. Goes when upstream quotes it.
+PythonScript._execute_cmd = lambda self, command, **values: ScriptBase._execute_cmd(
+    self, command.replace("{py_exec}", "{py_exec:q}"), **values
+)
 
 # Reads the campaign strictly (Snakemake's own loader would merge files and take `NO` for
 # false), expands it, and refuses it in one line per problem. Touches nothing on disk.
