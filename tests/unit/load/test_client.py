@@ -1,5 +1,6 @@
 """How SGLang's clients are called, and how a call of one ends."""
 
+import json
 import os
 import signal
 from pathlib import Path
@@ -12,7 +13,7 @@ from sgmatrix.load import client as client_module
 from sgmatrix.load.client import Offer, arguments, command, run_client
 from sgmatrix.node import proc
 from sgmatrix.node.server import Server
-from standin.launcher import alive
+from standin.launcher import alive, eventually
 
 OFFER = Offer("random-ids", 4, 64, 32, 16, 7)
 RUST = {"kind": "rust", "python": "/py", "extension": "/x/_bench.so", "vocab_size": 1024}
@@ -236,3 +237,27 @@ def test_a_client_that_cannot_be_run_is_the_environment_s_fault(run, client):
 
     assert caught.value.code == "client_setup"
     assert caught.value.fix == "make setup"
+
+
+JOB = """
+import json, sys
+from pathlib import Path
+from sgmatrix.load.client import Offer, run_client
+from sgmatrix.node import proc
+from sgmatrix.node.server import Server
+known = proc.identify(int(sys.argv[1]))
+server = Server(known, Path("."), Path("."), 1, "n", known)
+client, folder = json.loads(sys.argv[2]), Path(sys.argv[3])
+run_client(Offer("d", 1, 1, 1, 1, 1), client, server, "/m", folder, deadline_s=600)
+"""
+
+
+def test_a_client_does_not_outlive_its_job(client, warden, python, tmp_path):
+    os.mkfifo(tmp_path / "started")
+    client.does(f"echo $$ > '{tmp_path}/started'; exec sleep 600")
+    job = python(JOB, str(warden.pid), json.dumps(client.settings()), str(tmp_path / "out"))
+    pid = int((tmp_path / "started").read_text())
+    assert alive(pid)
+    job.kill()
+
+    eventually(lambda: not alive(pid), "the kernel ends the client")

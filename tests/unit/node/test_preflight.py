@@ -28,11 +28,17 @@ def test_memory_that_is_not_there_is_refused_with_both_numbers(monkeypatch):
     assert error.facts == "3999 MiB of memory free on this machine, the engine needs 4000"
 
 
-def test_free_memory_is_what_the_kernel_calls_available():
-    with open("/proc/meminfo") as file:  # noqa: PTH123
-        total_kb = int(file.readline().split()[1])
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        ("MemTotal: 9216 kB\nMemFree: 1024 kB\nMemAvailable:    2048 kB\nBuffers: 1 kB\n", 2),
+        ("MemTotal: 9216 kB\n", 0),
+    ],
+)
+def test_free_memory_is_what_the_kernel_calls_available(monkeypatch, text, want):
+    monkeypatch.setattr(preflight.Path, "read_text", lambda _self: text)
 
-    assert 0 < preflight.free_memory_mb() <= total_kb // 1024
+    assert preflight.free_memory_mb() == want
 
 
 # --- ports ---------------------------------------------------------------------------------------

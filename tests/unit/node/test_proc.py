@@ -177,6 +177,19 @@ signal.signal(signal.SIGTERM, signal.SIG_IGN)
 print(0, flush=True)
 while True: signal.pause()
 """
+# Ends its own child, as a server ends its ranks, and says whether that one was left to it.
+ORDERLY = """
+import os, signal, sys
+inner = os.fork()
+if inner == 0:
+    while True: signal.pause()
+def end(*_):
+    os.kill(inner, signal.SIGKILL)
+    sys.exit(0 if os.waitstatus_to_exitcode(os.waitpid(inner, 0)[1]) == -signal.SIGKILL else 1)
+signal.signal(signal.SIGTERM, end)
+print(inner, flush=True)
+while True: signal.pause()
+"""
 # Its child makes a session of its own, says its number, and outlives it.
 ESCAPING = """
 import os, signal, sys
@@ -209,6 +222,12 @@ def test_a_child_that_obeys_gets_its_time_and_its_exit_code_is_kept(python, code
 
     assert said["how"] == "term"
     assert said["statuses"]["0"] == status
+
+
+def test_the_children_of_a_child_are_left_to_it(python):
+    said = end(python, 20, ORDERLY)
+
+    assert (said["how"], said["statuses"]) == ("term", {"0": 0})
 
 
 def test_a_child_that_ignores_the_signal_is_killed_after_the_grace(python):

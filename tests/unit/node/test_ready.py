@@ -107,18 +107,36 @@ def test_a_server_that_nobody_answers_for_is_not_healthy():
 
 @pytest.fixture
 def answer(monkeypatch):
-    """Let /generate answer with this."""
+    """Let the server answer with this; what it is asked is kept."""
+    asked = []
 
     def answer(status, body):
-        monkeypatch.setattr(ready, "request", lambda *_, **__: (status, body))
+        def request(*words, **_options):
+            asked.append(words[1:])
+            return status, body
 
+        monkeypatch.setattr(ready, "request", request)
+
+    answer.asked = asked
     return answer
+
+
+@pytest.mark.parametrize(("status", "healthy"), [(200, True), (503, False), (201, False)])
+def test_healthy_is_a_health_of_200(answer, status, healthy):
+    answer(status, b"")
+
+    assert ready.is_healthy(1, timeout_s=1) is healthy
+    assert answer.asked == [("GET", "/health")]
 
 
 def test_one_real_token_is_proof(answer):
     answer(200, b'{"text": "w", "meta_info": {"completion_tokens": 1}}')
 
     assert ready.generate_one_token(1, timeout_s=1) is None
+    ((method, path, body),) = answer.asked
+    assert (method, path) == ("POST", "/generate")
+    assert body["sampling_params"] == {"max_new_tokens": 1, "temperature": 0}
+    assert all(isinstance(token, int) for token in body["input_ids"])  # no tokenizer takes part
 
 
 @pytest.mark.parametrize(

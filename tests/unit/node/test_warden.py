@@ -11,6 +11,7 @@ import pytest
 from sgmatrix.core.environment import TOKEN_VARIABLE
 from sgmatrix.node import proc
 from sgmatrix.node.lease import Lease, try_lease
+from sgmatrix.node.warden import Closing, Warden
 from sgmatrix.node.wire import request
 from standin.launcher import Standin, alive, eventually, free_port
 
@@ -213,6 +214,27 @@ def test_a_server_that_no_job_uses_is_ended(keep):
     assert closed["reason"] == "interrupted"
     assert closed["detail"] == "no job used the server for 0.2 s"
     assert closed["server_exit_code"] == 0
+
+
+def test_a_server_that_a_job_uses_is_never_idle(monkeypatch):
+    warden = object.__new__(Warden)  # its loop alone
+    warden.users, warden.idle_since, warden.limits = {5: 41}, 0.0, {"idle_s": 0.1}
+    waits = []
+
+    def wait(timeout_s):
+        waits.append(timeout_s)
+        if len(waits) == 3:
+            raise Closing(None, "asked to")
+
+    monkeypatch.setattr(warden, "_wait", wait)
+    with pytest.raises(Closing) as ended:
+        warden.serve()
+    assert ended.value.args == (None, "asked to")
+
+    warden.users, waits[:] = {}, []
+    with pytest.raises(Closing) as ended:
+        warden.serve()
+    assert ended.value.args == ("interrupted", "no job used the server for 0.1 s")
 
 
 # --- jobs ----------------------------------------------------------------------------------------

@@ -1,10 +1,11 @@
 """A campaign file: closed models, and refusals that name every problem at once."""
 
 import pytest
+from pydantic import ValidationError
 
 from builders import PROJECT, campaign_data
 from sgmatrix.core.errors import Refusal
-from sgmatrix.plan.campaign import read_campaign
+from sgmatrix.plan.campaign import Campaign, read_campaign
 from sgmatrix.plan.yaml_strict import yaml_text
 
 
@@ -41,12 +42,59 @@ def test_what_is_left_out_has_the_documented_default(tmp_path):
     read = read_campaign(file)
 
     assert (read.design, read.launches, read.study) == ("full", 1, "sglang-matrix")
+    assert (read.include, read.rerun, read.node.gpus) == ([], None, 0)
     assert read.load.concurrency == [1, 8, 64]  # from the lowest load up
     assert (read.load.requests.min, read.load.requests.per_concurrency) == (8, 4)
-    assert (read.load.seed, read.load.client.kind) == (1, "auto")
-    assert (read.server.host, read.server.port) == ("127.0.0.1", "auto")
-    assert (read.deadlines.start_s, read.deadlines.stop_s) == (600, 30)
-    assert read.rerun is None
+    assert (read.load.seed, read.load.dataset) == (1, "random-ids")
+    assert (read.load.client.engine, read.load.client.kind) == (None, "auto")
+    assert read.warmup.model_dump() == {"max_waves": 3, "agreement": 0.1}
+    assert read.server.model_dump() == {"host": "127.0.0.1", "port": "auto"}
+    assert read.deadlines.model_dump() == {
+        "start_s": 600,
+        "stall_s": 300,
+        "point_s": 600,
+        "warmup_s": 600,
+        "stop_s": 30,
+        "idle_s": 600,
+    }
+
+
+@pytest.mark.parametrize(
+    ("keys", "allowed", "refused"),
+    [
+        ("server.port", [1024, 65535], [1023, 65536]),
+        ("launches", [1, 99], [0, 100]),
+        ("node.gpus", [0, 64], [-1, 65]),
+        ("warmup.max_waves", [0, 100], [-1, 101]),
+        ("warmup.agreement", [0.001, 0.999], [0.0, 1.0]),
+        ("load.seed", [0, 2**31 - 1], [-1, 2**31]),
+        ("load.input_len", [1], [0]),
+        ("load.output_len", [1], [0]),
+        ("load.requests.min", [1], [0]),
+        ("load.requests.per_concurrency", [1], [0]),
+        ("deadlines.start_s", [0.1], [0]),
+        ("deadlines.stall_s", [0.1], [0]),
+        ("deadlines.point_s", [0.1], [0]),
+        ("deadlines.warmup_s", [0.1], [0]),
+        ("study", ["x", "x" * 200], ["", "x" * 201]),
+        ("campaign", ["x", "x" * 80, "a.b_c-d"], ["", "x" * 81, "a b", "a/b", "-a"]),
+    ],
+)
+def test_a_value_has_these_bounds(keys, allowed, refused):
+    def validate(value):
+        data = campaign_data()
+        *path, last = keys.split(".")
+        inner = data
+        for key in path:
+            inner = inner.setdefault(key, {})
+        inner[last] = value
+        return Campaign.model_validate(data)
+
+    for value in allowed:
+        assert validate(value)
+    for value in refused:
+        with pytest.raises(ValidationError, match="1 validation error"):
+            validate(value)
 
 
 @pytest.mark.parametrize(

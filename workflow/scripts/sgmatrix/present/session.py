@@ -27,7 +27,6 @@ from sgmatrix.node.launch import OWNER_VARIABLE, STOPPING_VARIABLE
 from sgmatrix.plan.campaign import Campaign, read_campaign
 from sgmatrix.plan.plan import Plan, make_plan, plan_record
 from sgmatrix.present.progress import Progress
-from sgmatrix.present.summary import print_summary
 
 DEFAULT_CAMPAIGN = "config/config.yaml"
 
@@ -123,6 +122,12 @@ class Session:
         """Print how the campaign stands."""
         if self._progress is not None:
             self._progress.stop()
+        self.show()
+
+    def show(self) -> None:
+        """Print the table of the cells and where everything is."""
+        from sgmatrix.present.summary import print_summary  # pulls pyarrow in: not for a dry run
+
         print_summary(self.layout)
 
 
@@ -147,7 +152,7 @@ class _Quiet(logging.Filter):
         text = str(record.msg)
         if text.startswith("Nothing to be done"):
             print(text, file=sys.stderr, flush=True)
-            print_summary(self.session.layout)
+            self.session.show()
             return False
         return not text.startswith(_NOISE)
 
