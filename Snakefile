@@ -20,6 +20,7 @@ localrules:
     track,
     report,
     check,
+    plan,
 
 
 rule all:
@@ -30,7 +31,7 @@ rule all:
 
 
 onstart:
-    SESSION.start()
+    SESSION.start(workflow.dag_settings.targets)
 
 
 onsuccess:

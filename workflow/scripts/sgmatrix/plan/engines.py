@@ -26,6 +26,8 @@ class Installation:
     version: str
     lock: str
     """sha256 over the names and versions of all distributions that the interpreter sees."""
+    package: str
+    """Folder of the package `sglang`."""
     client_extension: str | None
     """Path of SGLang's Rust load client, a CPython extension; None where there is none."""
 
@@ -57,6 +59,7 @@ def installation(name: str, engine: Engine, project: Path) -> Installation:
                 env=env,
                 version=found[0].name.removeprefix("sglang-").removesuffix(".dist-info"),
                 lock=hashlib.sha256("\n".join(distributions).encode()).hexdigest(),
+                package=str(folder / "sglang"),
                 client_extension=str(extensions[0]) if extensions else None,
             )
     raise SgmatrixError("engine_missing", f"engines.{name}: no sglang for {engine.python}", fix=fix)

@@ -49,6 +49,10 @@ class Launch:
     """The attempt that this plan asks for: a new one where the history has no complete one."""
     points: tuple[LoadPoint, ...]
 
+    def is_done(self, layout: Layout) -> bool:
+        """Tell whether the attempt that is asked for is complete."""
+        return (layout.attempt(self.cell, self.launch, self.attempt) / "teardown.json").exists()
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -59,6 +63,7 @@ class Plan:
     cells: dict[str, Cell]
     launches: tuple[Launch, ...]
     model: ModelFacts
+    engines: Mapping[str, Installation]
     client: dict[str, Any]
     settings: dict[str, Any]
     """Warm-up, server, deadlines and node as the campaign gives them."""
@@ -235,6 +240,7 @@ def make_plan(
         cells=cells,
         launches=launches,
         model=model,
+        engines=engines,
         client=client,
         settings={
             name: getattr(campaign, name).model_dump()

@@ -14,10 +14,10 @@ from typing import Any, TextIO
 
 from sgmatrix.core.layout import Layout
 from sgmatrix.plan.plan import Plan
+from sgmatrix.present.estimate import Estimate, clock
 
 _POLL_S = 0.25
 _HEARTBEAT_S = 10.0
-_ASSUMED_POINT_S, _ASSUMED_WARMUP_S, _ASSUMED_STOP_S = 4.0, 6.0, 6.0
 
 _PHASES = {
     "waiting": "waits for the node",
@@ -29,35 +29,6 @@ _PHASES = {
 }
 
 
-def clock(seconds: float) -> str:
-    """Return seconds as m:ss, or h:mm:ss."""
-    minutes, rest = divmod(int(max(seconds, 0)), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
-
-
-class Estimate:
-    """How long what is left will take: measured launches where there are any, else assumptions."""
-
-    def __init__(self, plan: Plan) -> None:
-        self.assumed = {
-            (one.cell, one.launch): plan.cells[one.cell].expected_start_s
-            + _ASSUMED_WARMUP_S
-            + _ASSUMED_POINT_S * len(one.points)
-            + _ASSUMED_STOP_S
-            for one in plan.launches
-        }
-        self.took: dict[tuple[str, str], float] = {}
-
-    def done(self, launch: tuple[str, str], seconds: float) -> None:
-        self.took[launch] = seconds
-
-    def remaining_s(self, left: list[tuple[str, str]]) -> float:
-        assumed_done = sum(self.assumed[launch] for launch in self.took)
-        scale = sum(self.took.values()) / assumed_done if assumed_done else 1.0
-        return scale * sum(self.assumed[launch] for launch in left)
-
-
 class Progress:
     """Follows the event file in a thread of the main process."""
 
@@ -65,12 +36,8 @@ class Progress:
         self.plan = plan
         self.path = layout.events
         self.out = out or sys.stderr
-        self.estimate = Estimate(plan)
-        self.todo = [
-            (one.cell, one.launch)
-            for one in plan.launches
-            if not (layout.attempt(one.cell, one.launch, one.attempt) / "teardown.json").exists()
-        ]
+        self.estimate = Estimate(plan, layout)
+        self.todo = [(one.cell, one.launch) for one in plan.launches if not one.is_done(layout)]
         sizes = {(one.cell, one.launch): len(one.points) for one in plan.launches}
         self.points = sum(sizes[launch] for launch in self.todo)
         self.points_done = 0

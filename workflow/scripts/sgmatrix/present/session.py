@@ -13,19 +13,22 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Literal, NoReturn
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from sgmatrix.core.errors import SgmatrixError
+from sgmatrix.core.errors import Refusal, SgmatrixError
 from sgmatrix.core.files import read_json_or_none, write_json, write_text
 from sgmatrix.core.layout import Layout
 from sgmatrix.node import preflight, proc
 from sgmatrix.node.launch import OWNER_VARIABLE, STOPPING_VARIABLE
 from sgmatrix.plan.campaign import Campaign, read_campaign
+from sgmatrix.plan.inspection import AxisAudit, audit_axes, refused_cells
 from sgmatrix.plan.plan import Plan, make_plan, plan_record
+from sgmatrix.present.plan_view import plan_text
 from sgmatrix.present.progress import Progress
 
 DEFAULT_CAMPAIGN = "config/config.yaml"
@@ -58,16 +61,23 @@ class Session:
     _progress: Progress | None = None
     _handlers: dict[int, Any] = field(default_factory=dict)
 
-    def start(self) -> None:
-        """Take the campaign's lock, write the plan, and show progress; or refuse in one line."""
+    def start(self, targets: Iterable[str]) -> None:
+        """Take the campaign's lock, write the plan, and show progress; or refuse in one line.
+
+        Where only the plan was asked for, it is printed and nothing else is done.
+        """
         try:
-            self._start()
+            if set(targets) == {"plan"}:
+                print(plan_text(self.plan, self.layout, self._inspect()))
+            else:
+                self._start()
         except SgmatrixError as refusal:
             _refuse(refusal)
 
     def _start(self) -> None:
         self.layout.events.parent.mkdir(parents=True, exist_ok=True)
         self._take_lock()
+        audits = self._inspect()
         if self.on_this_node:  # elsewhere the launch job asks the same, on its own node
             preflight.check_memory(max(c.min_free_memory_mb for c in self.plan.cells.values()))
             if self.campaign.server.port != "auto":
@@ -81,8 +91,15 @@ class Session:
         assert me is not None
         os.environ[OWNER_VARIABLE] = json.dumps(me.record())
         self._mark_on_signal(marker)
+        print(plan_text(self.plan, self.layout, audits), file=sys.stderr, flush=True)
         self._progress = Progress(self.plan, self.layout)
         self._progress.start()
+
+    def _inspect(self) -> list[AxisAudit]:
+        """Ask the engines about the plan; refuse cells that they would refuse."""
+        if problems := list(refused_cells(self.plan)):
+            raise Refusal("config_rejected", problems, fix="see the flags of that engine's version")
+        return audit_axes(self.campaign, self.plan)
 
     def _take_lock(self) -> None:
         """Keep two invocations apart; the kernel frees the lock, also after a SIGKILL."""
@@ -122,7 +139,7 @@ class Session:
         """Print how the campaign stands."""
         if self._progress is not None:
             self._progress.stop()
-        self.show()
+            self.show()
 
     def show(self) -> None:
         """Print the table of the cells and where everything is."""
