@@ -68,6 +68,19 @@ def test_failed_launches_are_repeated_on_demand_only(done: Lab) -> None:
     assert launched(output) == [FAILED]
 
 
+def test_an_added_load_point_is_measured_in_an_extra_launch_of_its_own(done: Lab) -> None:
+    more = done.folder / "load.yaml"
+    more.write_text(
+        (done.folder / "campaign.yaml")
+        .read_text()
+        .replace("concurrency: [1]", "concurrency: [1, 2]")
+    )
+    output = dry_run(done, more)
+    found = re.findall(r"Job \d+: Launch (\S+), launch (\S+)$", output, re.MULTILINE)
+    assert sorted(found) == [("tp1", "1-extra1"), (FAILED, "1-extra1"), ("tp2", "1-extra1")]
+    assert re.findall(r"Measure tp1, launch \S+, at (\S+)", output) == ["c0002-i8-o4-random-ids"]
+
+
 def test_one_cell_again_from_its_own_record(done: Lab) -> None:
     cell = done.root / "cells/tp2/cell.yaml"
     before = done.attempts()
@@ -82,3 +95,10 @@ def test_one_cell_again_from_its_own_record(done: Lab) -> None:
     same = ("cell_key", "point_key", "seed", "asked", "harness")
     assert [rows["tp2", 1][k] for k in same] == [rows["tp2", 2][k] for k in same]
     assert rows["tp1", 1]["current"]
+
+    again = done.snakemake(config=cell)
+
+    assert again.returncode == 0, again.stdout
+    assert done.attempts() == {**before, "tp2": ["1", "2", "3"]}
+    assert "Nothing to be done" in dry_run(done)
+    assert {row["cell"] for row in done.points() if row["current"]} == {"tp1", FAILED, "tp2"}

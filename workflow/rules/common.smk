@@ -44,6 +44,11 @@ def campaign_root(wildcards):
     return str(LAYOUT.root)
 
 
+def planned_digest(wildcards):
+    """What the campaign plans, also while one cell of it is repeated alone."""
+    return SESSION.planned
+
+
 def launch_of(wildcards):
     return LAUNCHES[wildcards.cell, wildcards.launch]
 

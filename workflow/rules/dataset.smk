@@ -13,6 +13,7 @@ rule collect:
         "../../envs/workflow.yaml"
     params:
         root=campaign_root,
+        planned=planned_digest,
     message:
         "Collect the history into tables"
     script:

@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from sgmatrix.core.errors import SgmatrixError
 from sgmatrix.core.files import read_json, write_json
 from sgmatrix.core.layout import Layout
 from sgmatrix.node import launch as launch_module
-from sgmatrix.node import preflight, proc
+from sgmatrix.node import preflight, proc, ready
 from sgmatrix.node.launch import (
     OWNER_VARIABLE,
     STOPPING_VARIABLE,
@@ -82,6 +83,29 @@ def test_a_number_is_used_once_also_when_the_plan_asks_for_a_used_one(tmp_path, 
 
     assert (record["attempt"], record["asked_attempt"]) == (4, 1)
     run_teardown(made.layout, record)
+
+
+LAUNCH = """
+import json, sys
+from pathlib import Path
+from sgmatrix.core.layout import Layout
+from sgmatrix.node.launch import run_launch
+print(json.dumps(run_launch(Layout(Path(sys.argv[1])), "tp1", "1")))
+"""
+
+
+def test_a_launch_job_may_end_and_its_server_stays(tmp_path, wardens, process):
+    made = history(tmp_path)
+    environment = {**os.environ, "PYTHONPATH": str(Path(launch_module.__file__).parents[2])}
+    job = process(sys.executable, "-c", LAUNCH, str(made.layout.root), env=environment)
+    record = json.loads(job.communicate()[0])
+    server = Server.from_record(record)
+
+    with server.in_use():
+        ready.generate_one_token(server.port, timeout_s=20)
+
+    final = run_teardown(made.layout, record)
+    assert (job.returncode, final["status"], final["reason"]) == (0, "ok", None)
 
 
 # --- the subject fails ---------------------------------------------------------------------------

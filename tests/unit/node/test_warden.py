@@ -5,13 +5,14 @@ import os
 import re
 import signal
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from sgmatrix.core.environment import TOKEN_VARIABLE
 from sgmatrix.node import proc
 from sgmatrix.node.lease import Lease, try_lease
-from sgmatrix.node.warden import Closing, Warden
+from sgmatrix.node.warden import Closing, Warden, redact_argv
 from sgmatrix.node.wire import request
 from standin.launcher import Standin, alive, eventually, free_port
 
@@ -127,6 +128,31 @@ def test_a_child_that_escaped_into_its_own_session_is_gone_too(keep, tmp_path):
     assert closed["server_exit_code"] == 0  # the server itself ended in order
     assert not alive(escaped)
     assert proc.listening_inodes(told["port"]) == set()
+
+
+@pytest.mark.parametrize(
+    ("how", "inodes", "reason"),
+    [("term", set(), None), ("term", {"99"}, "drain_failed"), ("survivors", set(), "drain_failed")],
+)
+def test_what_does_not_go_away_is_a_failed_drain(monkeypatch, tmp_path, how, inodes, reason):
+    warden = object.__new__(Warden)  # its closing alone, in a world that does not obey
+    warden.times, warden.limits = {"started": 0.0}, {"stop_s": 1}
+    warden.server, warden.port, warden.attempt_dir = SimpleNamespace(pid=41), 31000, tmp_path
+    monkeypatch.setattr(warden, "_emit", lambda *_, **__: None)
+    monkeypatch.setattr(proc, "end_tree", lambda _grace_s, _statuses: how)
+    monkeypatch.setattr(proc, "listening_inodes", lambda _port: inodes)
+
+    closed = warden.close(None, "asked to")
+
+    assert (closed["reason"], closed["ended_by"]) == (reason, how)
+    assert closed["port_free"] is not bool(inodes)
+    assert reason is None or "port 31000 free: " in closed["detail"]
+
+
+def test_a_command_line_is_told_without_its_secrets():
+    argv = ["/py", "--api-key", "SENTINEL", "--tokenizer-path", "/m", "--host", "127.0.0.1"]
+
+    assert redact_argv(argv) == [*argv[:2], "***", *argv[3:]]
 
 
 # --- the server's own end ------------------------------------------------------------------------
@@ -253,6 +279,17 @@ def test_a_job_that_ends_without_a_word_ends_the_server_and_stops_the_campaign(
     detail = f"the job that used the server ended, pid {job.pid}"
     assert (closed["reason"], closed["detail"]) == ("interrupted", detail)
     assert marker.read_text() == detail + "\n"
+
+
+def test_the_first_disturbance_is_the_one_that_the_campaign_names(keep, process, tmp_path):
+    job = process()
+    (tmp_path / "stopping").write_text("gpu_busy: first\n")
+    kept = keep(job=proc.identify(job.pid).record(), stopping=str(tmp_path / "stopping"))
+    kept.ready()
+    job.kill()
+
+    assert kept.closed()["reason"] == "interrupted"
+    assert (tmp_path / "stopping").read_text() == "gpu_busy: first\n"
 
 
 def test_a_job_that_ended_before_it_could_use_the_server_ends_it_too(keep, process):

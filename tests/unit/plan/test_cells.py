@@ -25,6 +25,7 @@ def engine(**changes):
         "version": "0.5.23",
         "lock": "l1",
         "client_extension": None,
+        "package": "",
     }
     return Installation(**{**given, **changes})
 

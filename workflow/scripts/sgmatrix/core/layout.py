@@ -6,6 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+EXTRA = "-extra"
+"""Stands between the number of a launch and that of its extra launch, as in `1-extra1`."""
+
+
+def base_launch(launch: str) -> str:
+    """Return the launch that an extra launch completes; a plain launch is its own."""
+    return launch.partition(EXTRA)[0]
+
 
 @dataclass(frozen=True)
 class Layout:

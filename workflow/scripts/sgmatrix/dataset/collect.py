@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from sgmatrix.core.clock import parse_utc
 from sgmatrix.core.files import read_json, read_json_or_none
-from sgmatrix.core.layout import Layout
+from sgmatrix.core.layout import Layout, base_launch
 from sgmatrix.core.parquet import table_from_rows, write_parquet
 from sgmatrix.core.schemas import (
     POINTS_VERSION,
@@ -54,6 +54,7 @@ def read_attempts(layout: Layout) -> list[Attempt]:
     """
     attempts: list[Attempt] = []
     newest: dict[tuple[str, str], int] = {}
+    keys: dict[tuple[str, str], str] = {}
     found = []
     for cell, launch, number, folder in layout.all_attempts():
         spec = read_json_or_none(folder / "spec.json")
@@ -62,9 +63,12 @@ def read_attempts(layout: Layout) -> list[Attempt]:
         final = read_json_or_none(folder / "teardown.json")
         found.append((cell, launch, number, folder, spec, final))
         if final is not None:
-            newest[cell, launch] = max(number, newest.get((cell, launch), 0))
+            newest[cell, launch] = number  # they come in rising order
+            keys[cell, launch] = spec["cell"]["key"]
     for cell, launch, number, folder, spec, final in found:
-        current = newest.get((cell, launch)) == number
+        # an extra launch completes a launch of the same server, and ends to count with it
+        of_this_server = spec["cell"]["key"] == keys.get((cell, base_launch(launch)))
+        current = newest.get((cell, launch)) == number and of_this_server
         server = read_json_or_none(folder / "server.json")
         attempts.append(Attempt(folder, spec, server, final, current))
     return attempts

@@ -19,6 +19,7 @@ from sgmatrix.core.version import HARNESS_VERSION
 from sgmatrix.plan.campaign import Campaign
 from sgmatrix.plan.cells import Cell, digest, make_cell, value_text
 from sgmatrix.plan.engines import Installation, installation
+from sgmatrix.plan.growth import share_out
 from sgmatrix.plan.matrix import Point, expand
 from sgmatrix.plan.model import ModelFacts, model_facts
 
@@ -197,6 +198,22 @@ def _order(campaign: Campaign, cells: Mapping[str, Cell]) -> Iterator[tuple[str,
             yield cell, str(number)
 
 
+def _launches(
+    campaign: Campaign, cells: Mapping[str, Cell], client: dict[str, Any], layout: Layout
+) -> list[tuple[str, str, tuple[LoadPoint, ...]]]:
+    """Return (cell, launch, points) in the order of measuring; extra launches come last."""
+    launches: list[tuple[str, str, tuple[LoadPoint, ...]]] = []
+    extras: list[tuple[str, str, tuple[LoadPoint, ...]]] = []
+    for cell, number in _order(campaign, cells):
+        points = {
+            point.load_id: point for point in _load_points(campaign, cells[cell], number, client)
+        }
+        for name, loads in share_out(layout, cell, number, cells[cell].key, list(points)):
+            one = (cell, name, tuple(points[load] for load in loads))
+            (launches if name == number else extras).append(one)
+    return launches + extras
+
+
 def make_plan(
     campaign: Campaign,
     layout: Layout,
@@ -230,9 +247,9 @@ def make_plan(
             position=position,
             attempt=(attempts or {}).get((cell, name))
             or asked_attempt(layout, cell, name, rerun=rerun, retry_failed=retry_failed),
-            points=_load_points(campaign, cells[cell], name, client),
+            points=served,
         )
-        for position, (cell, name) in enumerate(_order(campaign, cells))
+        for position, (cell, name, served) in enumerate(_launches(campaign, cells, client, layout))
     )
     return Plan(
         campaign=campaign.campaign,

@@ -26,6 +26,7 @@ from sgmatrix.core.layout import Layout
 from sgmatrix.node import preflight, proc
 from sgmatrix.node.launch import OWNER_VARIABLE, STOPPING_VARIABLE
 from sgmatrix.plan.campaign import Campaign, read_campaign
+from sgmatrix.plan.cells import digest
 from sgmatrix.plan.inspection import AxisAudit, audit_axes, refused_cells
 from sgmatrix.plan.plan import Plan, make_plan, plan_record
 from sgmatrix.present.plan_view import plan_text
@@ -55,6 +56,8 @@ class Session:
     campaign: Campaign
     plan: Plan
     layout: Layout
+    planned: str
+    """Digest of all launches and points that `plan.json` will hold."""
     on_this_node: bool
     """Whether jobs run on the machine of the main process."""
     _lock: IO[str] | None = None
@@ -241,4 +244,8 @@ def _open(workflow: Any) -> Session:
     plan = make_plan(
         campaign, layout, project, retry_failed=options.retry == "failed", attempts=attempts
     )
-    return Session(campaign, plan, layout, workflow.local_exec)
+    record = plan_record(plan, campaign, read_json_or_none(layout.plan))
+    planned = [
+        (x["cell"], x["launch"], [p["key"] for p in x["points"]]) for x in record["launches"]
+    ]
+    return Session(campaign, plan, layout, digest(sorted(planned)), workflow.local_exec)
