@@ -17,8 +17,10 @@ from sgmatrix.core.errors import SgmatrixError
 from sgmatrix.core.events import emit
 from sgmatrix.core.files import read_json, read_json_or_none, write_json, write_text
 from sgmatrix.core.layout import Layout
+from sgmatrix.core.recorded import recorded_facts
 from sgmatrix.core.version import HARNESS_VERSION
 from sgmatrix.node import proc
+from sgmatrix.node.facts import node_facts
 from sgmatrix.node.server import Server, messages, raise_if_environment, start_warden
 
 OWNER_VARIABLE = "SGMATRIX_OWNER"
@@ -59,6 +61,7 @@ def run_launch(layout: Layout, cell: str, launch: str) -> dict[str, Any]:
     planned = planned_launch(plan, cell, launch)
     refuse_when_stopped()
     attempt = max([planned["attempt"], *(n + 1 for n in layout.attempt_numbers(cell, launch))])
+    facts = node_facts(plan["cells"][cell]["device"])
     run_dir = Path(tempfile.mkdtemp(prefix="sgmatrix-"))
     me = proc.identify(os.getpid())
     assert me is not None
@@ -119,18 +122,21 @@ def run_launch(layout: Layout, cell: str, launch: str) -> dict[str, Any]:
         shutil.rmtree(run_dir, ignore_errors=True)
         raise SgmatrixError("interrupted", f"the warden of {cell} launch {launch} was ended")
     folder = Path(record["attempt_dir"])
-    write_text(folder / "cell.yaml", _cell_yaml(spec["cell"]["reproduce"]))
+    write_json(folder / "node.json", facts)
+    recorded = recorded_facts(spec["cell"]["engine"], plan["engines"], plan["client"]["id"], facts)
+    write_text(folder / "cell.yaml", _cell_yaml(spec["cell"]["reproduce"], recorded))
     write_json(folder / "server.json", record)
     if record["live"] is not None:
         Server.from_record(record).ask(ask="release", job=me.record())
     return record
 
 
-def _cell_yaml(reproduce: dict[str, Any]) -> str:
+def _cell_yaml(reproduce: dict[str, Any], recorded: dict[str, Any]) -> str:
     from sgmatrix.plan.yaml_strict import yaml_text
 
     head = "# Reproduces this cell alone: snakemake --configfile <this file>\n"
-    return head + yaml_text(reproduce)
+    rerun = {**reproduce["rerun"], "recorded": recorded}
+    return head + yaml_text({**reproduce, "rerun": rerun})
 
 
 def _identity_of(spec: dict[str, Any]) -> dict[str, Any]:

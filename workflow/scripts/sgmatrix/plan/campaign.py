@@ -137,6 +137,9 @@ class Rerun(Closed):
     """Present in a cell's own record: running the file makes a new attempt of these launches."""
 
     launches: list[Name]
+    recorded: dict[str, Any] | None = Field(
+        None, description="what it was measured with; shown where it differs now"
+    )
 
 
 def _check_axis_name(name: str) -> None:

@@ -90,3 +90,18 @@ def _search_path(python: str, env: tuple[tuple[str, str], ...]) -> tuple[str, ..
         raise SgmatrixError(
             "engine_missing", f"{python} does not run: {error}", fix="make setup"
         ) from None
+
+
+def fingerprint(engine: Installation) -> str:
+    """Return a hash over names, sizes and times of the engine's source files."""
+    package = Path(engine.package)
+    marks = [
+        (file.relative_to(package).as_posix(), (stat := file.stat()).st_size, stat.st_mtime_ns)
+        for file in sorted((package / "srt").rglob("*.py"))
+    ]
+    return hashlib.sha256(repr((engine.version, engine.lock, marks)).encode()).hexdigest()
+
+
+def engine_facts(engine: Installation) -> dict[str, str]:
+    """Return what a record says of an installation."""
+    return {"version": engine.version, "lock": engine.lock, "files": fingerprint(engine)}

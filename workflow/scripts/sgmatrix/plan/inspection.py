@@ -6,7 +6,6 @@ the flag of each axis. Both answers are kept per engine, by a fingerprint of its
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -16,7 +15,7 @@ from sgmatrix.core.cache import cached
 from sgmatrix.plan.campaign import Campaign
 from sgmatrix.plan.cells import axis_flags, digest
 from sgmatrix.plan.engine_parser import parse_arguments
-from sgmatrix.plan.engines import Installation
+from sgmatrix.plan.engines import Installation, fingerprint
 from sgmatrix.plan.flag_audit import FlagUse, audit_flags
 from sgmatrix.plan.plan import Plan
 
@@ -37,16 +36,6 @@ class AxisAudit:
     def verdict(self) -> str:
         """`read`, or `dead_flag` when no code of the engine reads any of them."""
         return "read" if any(use.reads for use in self.uses) else "dead_flag"
-
-
-def fingerprint(engine: Installation) -> str:
-    """Return a hash over names, sizes and times of the engine's source files."""
-    package = Path(engine.package)
-    marks = [
-        (file.relative_to(package).as_posix(), (stat := file.stat()).st_size, stat.st_mtime_ns)
-        for file in sorted((package / "srt").rglob("*.py"))
-    ]
-    return hashlib.sha256(repr((engine.version, engine.lock, marks)).encode()).hexdigest()
 
 
 def _audit(engine: Installation, flags: list[str]) -> dict[str, FlagUse]:

@@ -18,7 +18,7 @@ from sgmatrix.core.layout import Layout
 from sgmatrix.core.version import HARNESS_VERSION
 from sgmatrix.plan.campaign import Campaign
 from sgmatrix.plan.cells import Cell, digest, make_cell, value_text
-from sgmatrix.plan.engines import Installation, installation
+from sgmatrix.plan.engines import Installation, engine_facts, installation
 from sgmatrix.plan.growth import share_out
 from sgmatrix.plan.matrix import Point, expand
 from sgmatrix.plan.model import ModelFacts, model_facts
@@ -289,6 +289,7 @@ def plan_record(plan: Plan, campaign: Campaign, former: dict[str, Any] | None) -
         "harness": HARNESS_VERSION,
         "model": asdict(plan.model),
         "client": plan.client,
+        "engines": {name: engine_facts(engine) for name, engine in plan.engines.items()},
         "settings": plan.settings,
         "cells": {
             cell.id: {

@@ -23,12 +23,16 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from sgmatrix.core.errors import Refusal, SgmatrixError
 from sgmatrix.core.files import read_json_or_none, write_json, write_text
 from sgmatrix.core.layout import Layout
+from sgmatrix.core.recorded import recorded_facts
 from sgmatrix.node import preflight, proc
+from sgmatrix.node.facts import node_facts
 from sgmatrix.node.launch import OWNER_VARIABLE, STOPPING_VARIABLE
 from sgmatrix.plan.campaign import Campaign, read_campaign
 from sgmatrix.plan.cells import digest
+from sgmatrix.plan.engines import engine_facts
 from sgmatrix.plan.inspection import AxisAudit, audit_axes, refused_cells
 from sgmatrix.plan.plan import Plan, make_plan, plan_record
+from sgmatrix.present.differences import differences
 from sgmatrix.present.plan_view import plan_text
 from sgmatrix.present.progress import Progress
 
@@ -41,6 +45,8 @@ class Options(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     retry: Literal["failed"] | None = None
+    strict: bool = False
+    """Stop when a repeated cell would not be measured with what it was measured with then."""
 
 
 def _refuse(error: SgmatrixError) -> NoReturn:
@@ -56,6 +62,7 @@ class Session:
     campaign: Campaign
     plan: Plan
     layout: Layout
+    options: Options
     planned: str
     """Digest of all launches and points that `plan.json` will hold."""
     on_this_node: bool
@@ -81,6 +88,7 @@ class Session:
         self.layout.events.parent.mkdir(parents=True, exist_ok=True)
         self._take_lock()
         audits = self._inspect()
+        self._compare_with_record()
         if self.on_this_node:  # elsewhere the launch job asks the same, on its own node
             preflight.check_memory(max(c.min_free_memory_mb for c in self.plan.cells.values()))
             if self.campaign.server.port != "auto":
@@ -103,6 +111,21 @@ class Session:
         if problems := list(refused_cells(self.plan)):
             raise Refusal("config_rejected", problems, fix="see the flags of that engine's version")
         return audit_axes(self.campaign, self.plan)
+
+    def _compare_with_record(self) -> None:
+        """Say what differs now from when the cell that is repeated was measured."""
+        recorded = self.campaign.rerun.recorded if self.campaign.rerun else None
+        if recorded is None:
+            return
+        cell = next(iter(self.plan.cells.values()))
+        engines = {name: engine_facts(engine) for name, engine in self.plan.engines.items()}
+        node = node_facts(cell.device) if self.on_this_node else recorded.get("node", {})
+        now = recorded_facts(cell.engine, engines, self.plan.client["id"], node)
+        lines = list(differences(recorded, now))
+        if lines and self.options.strict:
+            raise Refusal("not_the_same", lines, fix="go on without --config strict=true")
+        for line in lines or ["nothing differs from the record of this cell"]:
+            print(f"differs: {line}" if lines else line, file=sys.stderr)
 
     def _take_lock(self) -> None:
         """Keep two invocations apart; the kernel frees the lock, also after a SIGKILL."""
@@ -139,10 +162,17 @@ class Session:
             self._handlers[number] = signal.signal(number, handler)
 
     def finish(self) -> None:
-        """Print how the campaign stands."""
-        if self._progress is not None:
-            self._progress.stop()
-            self.show()
+        """Print how the campaign stands, and whether a repeated cell agrees with before."""
+        if self._progress is None:
+            return
+        self._progress.stop()
+        if self.campaign.rerun is not None:
+            from sgmatrix.present.repeat import agreement_lines, agreement_tables
+
+            for (cell, launch), table in agreement_tables(self.layout, self.plan).items():
+                print(f"\nagreement of {cell}, launch {launch}, with before:", file=sys.stderr)
+                print("\n".join(agreement_lines(table)), file=sys.stderr)
+        self.show()
 
     def show(self) -> None:
         """Print the table of the cells and where everything is."""
@@ -248,4 +278,4 @@ def _open(workflow: Any) -> Session:
     planned = [
         (x["cell"], x["launch"], [p["key"] for p in x["points"]]) for x in record["launches"]
     ]
-    return Session(campaign, plan, layout, digest(sorted(planned)), workflow.local_exec)
+    return Session(campaign, plan, layout, options, digest(sorted(planned)), workflow.local_exec)

@@ -1,0 +1,20 @@
+"""What a cell's own record says of where it was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sgmatrix.core.version import HARNESS_VERSION
+
+
+def recorded_facts(
+    engine: str, engines: Mapping[str, Any], client: str, node: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return what a cell's own record says of where it was measured, to be compared later."""
+    return {
+        "engine": {"name": engine, **engines[engine]},
+        "client": client,
+        "harness": HARNESS_VERSION,
+        "node": dict(node),
+    }
