@@ -10,7 +10,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup dev demo test lint ui clean-envs
+.PHONY: help setup dev demo test lint docs ui clean-envs
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -33,6 +33,9 @@ lint: dev ## check style, types and the workflow
 	@.venv/bin/snakefmt --check Snakefile workflow/rules
 	@.venv/bin/mypy
 	@.venv/bin/snakemake --lint
+
+docs: dev ## make the campaign's schema and reference page anew
+	@PYTHONPATH=workflow/scripts .venv/bin/python -m sgmatrix.plan.reference
 
 ui: ## open MLflow's pages on results/mlflow.db (PORT=5000)
 	@test -f results/mlflow.db || { echo "results/mlflow.db is not there yet: run make demo or snakemake first"; exit 1; }

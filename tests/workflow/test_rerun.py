@@ -1,5 +1,6 @@
 """What is done again, and what is not."""
 
+import json
 import os
 import re
 from pathlib import Path
@@ -96,9 +97,27 @@ def test_one_cell_again_from_its_own_record(done: Lab) -> None:
     assert [rows["tp2", 1][k] for k in same] == [rows["tp2", 2][k] for k in same]
     assert rows["tp1", 1]["current"]
 
+    assert "nothing differs from the record of this cell" in run.stdout
+    assert "agreement of tp2, launch 1, with before:" in run.stdout
+
     again = done.snakemake(config=cell)
 
     assert again.returncode == 0, again.stdout
+    stored = json.loads((done.root / "cells/tp2/launch-1/agreement.json").read_text())
+    assert stored["attempts"] == {"old": 2, "new": 3}
+    assert {one["starts"] for one in stored["points"]} == {2}
     assert done.attempts() == {**before, "tp2": ["1", "2", "3"]}
     assert "Nothing to be done" in dry_run(done)
     assert {row["cell"] for row in done.points() if row["current"]} == {"tp1", FAILED, "tp2"}
+
+
+def test_strict_stops_where_something_differs_from_the_record(done: Lab) -> None:
+    path = done.folder / "elsewhere.yaml"
+    text = (done.root / "cells/tp1/cell.yaml").read_text()
+    path.write_text(re.sub(r"kernel: .*", "kernel: 4.4.0-old", text))
+
+    run = done.snakemake("--config", "strict=true", config=path)
+
+    assert run.returncode == 1
+    assert f"not_the_same: node.kernel: 4.4.0-old then, {os.uname().release} now" in run.stdout
+    assert done.attempts()["tp1"] == ["1"]

@@ -91,3 +91,39 @@ def test_counts_and_distinctness_hold_for_any_axes(axes):
     assert len({tuple(sorted(point.items())) for point in full}) == len(full)
     base = one[0]
     assert all(sum(point[a] != base[a] for a in axes) == 1 for point in one[1:])
+
+
+# --- exclude -------------------------------------------------------------------------------------
+
+
+def test_a_cell_is_left_out_when_all_values_of_a_condition_hold():
+    what = campaign(
+        axes={"parallelism": ["tp1", "tp2"], "context_length": [128, 256]},
+        exclude=[{"parallelism": "tp2", "context_length": 256}],
+    )
+    assert [tuple(point.values()) for point in expand(what)] == [
+        ("tp1", 128),
+        ("tp1", 256),
+        ("tp2", 128),
+    ]
+
+
+def test_a_list_in_a_condition_means_one_of_them_and_null_means_not_set():
+    what = campaign(
+        axes={"context_length": [None, 128, 256, 512]},
+        exclude=[{"context_length": [128.0, 256]}, {"context_length": None}],
+    )
+    assert expand(what) == [{"context_length": 512}]
+
+
+@pytest.mark.parametrize(
+    ("exclude", "words"),
+    [
+        ([{"context_length": 999}], "exclude: no cell has context_length=999"),
+        ([{"contextlength": 128}], "exclude: no cell has contextlength=128"),
+        ([{"context_length": [128, 256]}], "exclude leaves no cell"),
+    ],
+)
+def test_a_condition_that_does_nothing_or_everything_is_refused(exclude, words):
+    with pytest.raises(SgmatrixError, match=words):
+        expand(campaign(axes={"context_length": [128, 256]}, exclude=exclude))

@@ -44,11 +44,19 @@ class Engine(Closed):
     """A named SGLang installation."""
 
     python: str = Field(description="its interpreter; a relative path counts from the project")
-    env: dict[str, str] = Field({}, description="environment of servers and client")
-    flags: dict[str, AxisValue] = Field({}, description="server flags of every cell")
-    device: Literal["cuda", "cpu"] = Field("cuda", description="cpu takes no GPU lease")
-    expected_start_s: float = Field(60, gt=0, description="until history knows better")
-    min_free_memory_mb: int = Field(0, ge=0, description="host memory that a launch needs free")
+    env: dict[str, str] = Field(
+        {}, description="environment of its processes; `{project}` is the project's folder"
+    )
+    flags: dict[str, AxisValue] = Field(
+        {}, description="server flags of every cell, by SGLang's names with _ for -"
+    )
+    device: Literal["cuda", "cpu"] = Field("cuda", description="cpu: real SGLang without a GPU")
+    expected_start_s: float = Field(
+        60, gt=0, description="seconds to ready, for the time estimate until history knows better"
+    )
+    min_free_memory_mb: int = Field(
+        0, ge=0, description="MiB of host memory that a launch needs free"
+    )
 
     @field_validator("env", "flags")
     @classmethod
@@ -65,8 +73,8 @@ class Engine(Closed):
 class Requests(Closed):
     """How many requests a load point offers: max(min, per_concurrency x concurrency)."""
 
-    min: int = Field(8, ge=1)
-    per_concurrency: int = Field(4, ge=1)
+    min: int = Field(8, ge=1, description="requests per load point, at the least")
+    per_concurrency: int = Field(4, ge=1, description="requests per stream")
 
 
 class Client(Closed):
@@ -79,8 +87,13 @@ class Client(Closed):
 class Load(Closed):
     """What is offered to every running server."""
 
-    dataset: Literal["random-ids"] = "random-ids"
-    concurrency: list[Annotated[int, Field(ge=1, le=65536)]] = Field(min_length=1)
+    dataset: Literal["random-ids"] = Field(
+        "random-ids", description="random token ids of fixed lengths, no download"
+    )
+    concurrency: list[Annotated[int, Field(ge=1, le=65536)]] = Field(
+        min_length=1,
+        description="requests in flight; one load point each, measured from the lowest",
+    )
     input_len: int = Field(ge=1, description="prompt tokens per request")
     output_len: int = Field(ge=1, description="output tokens per request")
     requests: Requests = Requests()
@@ -105,7 +118,9 @@ class Warmup(Closed):
 class Server(Closed):
     """Where the servers listen."""
 
-    host: Literal["127.0.0.1"] = Field("127.0.0.1", description="an unauthenticated server")
+    host: Literal["127.0.0.1"] = Field(
+        "127.0.0.1", description="the servers are unauthenticated, so this machine only"
+    )
     port: int | Literal["auto"] = Field("auto", description="auto: a free one per launch")
 
     @field_validator("port")
@@ -123,7 +138,7 @@ class Deadlines(Closed):
     stall_s: float = Field(300, gt=0, description="a starting server that logs nothing")
     point_s: float = Field(600, gt=0, description="one load point")
     warmup_s: float = Field(600, gt=0, description="all warm-up waves of a launch")
-    stop_s: float = Field(30, gt=0, description="SIGTERM to SIGKILL")
+    stop_s: float = Field(30, gt=0, description="from SIGTERM to SIGKILL")
     idle_s: float = Field(600, gt=0, description="a ready server that no job uses")
 
 
@@ -136,7 +151,7 @@ class Node(Closed):
 class Rerun(Closed):
     """Present in a cell's own record: running the file makes a new attempt of these launches."""
 
-    launches: list[Name]
+    launches: list[Name] = Field(description="launches that are repeated")
     recorded: dict[str, Any] | None = Field(
         None, description="what it was measured with; shown where it differs now"
     )
@@ -158,15 +173,24 @@ class Campaign(Closed):
         "sglang-matrix", min_length=1, max_length=200, description="MLflow experiment"
     )
     engine: str = Field(description="key of `engines`, the default of the engine axis")
-    engines: dict[Name, Engine] = Field(min_length=1)
+    engines: dict[Name, Engine] = Field(min_length=1, description="SGLang installations by name")
     model: Model
     node: Node = Node()
-    design: Literal["full", "one_at_a_time"] = "full"
-    axes: dict[str, list[AxisValue]] = Field(
-        min_length=1, description="the first value is the base"
+    design: Literal["full", "one_at_a_time"] = Field(
+        "full", description="every combination, or one axis at a time from the base"
     )
-    include: list[dict[str, AxisValue]] = Field([], description="more cells, from the base")
-    launches: int = Field(1, ge=1, le=99, description="server starts per cell")
+    axes: dict[str, list[AxisValue]] = Field(
+        min_length=1, description="name to its values; the first value is the base"
+    )
+    include: list[dict[str, AxisValue]] = Field(
+        [], description="more cells: the base with these values"
+    )
+    exclude: list[dict[str, AxisValue | list[AxisValue]]] = Field(
+        [], description="cells to leave out: all of these values hold (a list: one of them)"
+    )
+    launches: int = Field(
+        1, ge=1, le=99, description="server starts per cell, the unit of repetition"
+    )
     load: Load
     warmup: Warmup = Warmup()
     server: Server = Server()

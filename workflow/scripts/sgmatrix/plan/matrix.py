@@ -38,11 +38,19 @@ def expand(campaign: Campaign) -> list[Point]:
     """Return the points of the matrix in the order of the file.
 
     Raises:
-        SgmatrixError: `config_rejected` when two cells are the same.
+        SgmatrixError: `config_rejected` when two cells are the same, when a condition of
+            `exclude` meets no cell (a misspelled one would leave nothing out, silently), or when
+            no cell is left.
     """
     points: list[Point] = []
+    left_out = [0] * len(campaign.exclude)
     for point in _points(campaign):
         tidy = {axis: canonical(value) for axis, value in point.items()}
+        hits = [i for i, condition in enumerate(campaign.exclude) if _meets(tidy, condition)]
+        for i in hits:
+            left_out[i] += 1
+        if hits:
+            continue
         if tidy in points:
             raise SgmatrixError(
                 "config_rejected",
@@ -50,7 +58,26 @@ def expand(campaign: Campaign) -> list[Point]:
                 fix="remove one of the equal values",
             )
         points.append(tidy)
+    for condition, count in zip(campaign.exclude, left_out, strict=True):
+        if not count:
+            raise SgmatrixError(
+                "config_rejected",
+                f"exclude: no cell has {', '.join(f'{a}={v}' for a, v in condition.items())}",
+                fix="correct the values, or remove the condition",
+            )
+    if not points:
+        raise SgmatrixError(
+            "config_rejected", "exclude leaves no cell", fix="remove a condition of exclude"
+        )
     return points
+
+
+def _meets(point: Point, condition: Mapping[str, AxisValue | list[AxisValue]]) -> bool:
+    """Tell whether all values of a condition hold; a list holds when one of its values does."""
+    return all(
+        point.get(axis) in [canonical(v) for v in (value if isinstance(value, list) else [value])]
+        for axis, value in condition.items()
+    )
 
 
 def _show(point: Mapping[str, AxisValue]) -> str:

@@ -273,6 +273,7 @@ def cell_campaign(campaign: Campaign, cell: Cell) -> dict[str, Any]:
         "design": "full",
         "axes": {axis: [value] for axis, value in cell.axes.items()},
         "include": [],
+        "exclude": [],
         "rerun": {"launches": [str(n) for n in range(1, campaign.launches + 1)]},
     }
     return data

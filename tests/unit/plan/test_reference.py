@@ -1,0 +1,42 @@
+"""The schema and the reference page are those of the models."""
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+from builders import campaign_data
+from sgmatrix.plan.campaign import Campaign
+from sgmatrix.plan.reference import REFERENCE, SCHEMA, reference_text, schema_text
+
+PROJECT = Path(__file__).resolve().parents[3]
+
+
+@pytest.mark.parametrize(("path", "text"), [(SCHEMA, schema_text), (REFERENCE, reference_text)])
+def test_the_files_are_in_step_with_the_models(path, text):
+    assert (PROJECT / path).read_text() == text(), "run `make docs`"
+
+
+@pytest.mark.parametrize("file", ["config/config.yaml", "tests/campaigns/standin.yaml"])
+def test_the_schema_takes_our_campaigns_and_refuses_a_typo(file):
+    schema = json.loads(schema_text())
+    data = yaml.safe_load((PROJECT / file).read_text())
+    jsonschema.validate(data, schema)
+
+    with pytest.raises(jsonschema.ValidationError, match="concurency"):
+        jsonschema.validate({**data, "load": {**data["load"], "concurency": [1]}}, schema)
+
+
+def test_every_key_has_a_line_with_its_meaning():
+    lines = reference_text().partition("## Keys")[2].splitlines()
+    for name in Campaign.model_fields:
+        (line,) = [line for line in lines if line.startswith(f"| `{name}` |")]
+        assert not line.endswith("|  |"), line
+    assert any(line.startswith("| `engines.<name>.python` | text | required |") for line in lines)
+    assert "| `load.requests.min` | whole number, >= 1 | `8` |" in reference_text()
+
+
+def test_the_builders_campaign_is_one():
+    jsonschema.validate(campaign_data(), json.loads(schema_text()))
