@@ -145,6 +145,8 @@ def test_all_cells_that_cannot_be_are_named_at_once(tmp_path):
     )
     assert str(caught.value).splitlines() == [
         "config_rejected: cell tp8-mf0.50 needs 8 GPUs, node.gpus = 4",
+        "config_rejected: cell tp8-mf0.50: 4 attention heads of tiny-qwen3-moe are not divisible "
+        "by 8 shards",
         refusal,
     ]
 

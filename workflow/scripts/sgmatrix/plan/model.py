@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from sgmatrix.core.errors import SgmatrixError
 from sgmatrix.plan import tiny_model
@@ -23,6 +25,28 @@ class ModelFacts:
     """sha256 over config.json and the names and sizes of the weight files."""
     vocab_size: int
     """Token ids of random prompts stay below this; a larger id kills the server."""
+    heads: int | None = None
+    """Attention heads; None: config.json does not say."""
+    experts: int | None = None
+    """Routed experts of a layer."""
+    context_length: int | None = None
+    """Tokens of prompt and answer together that the model takes."""
+
+
+def _shape(config: Mapping[str, Any]) -> dict[str, int | None]:
+    """Return what config.json says of the model's shape, under the names of its families."""
+    text = config.get("text_config") if isinstance(config.get("text_config"), dict) else {}
+    both = {**(text or {}), **config}
+
+    def first(*names: str) -> int | None:
+        values = (both.get(name) for name in names)
+        return next((v for v in values if isinstance(v, int) and not isinstance(v, bool)), None)
+
+    return {
+        "heads": first("num_attention_heads"),
+        "experts": first("num_experts", "n_routed_experts", "num_local_experts"),
+        "context_length": first("max_position_embeddings"),
+    }
 
 
 def model_facts(model: Model, project: Path, models_folder: Path) -> ModelFacts:
@@ -35,7 +59,9 @@ def model_facts(model: Model, project: Path, models_folder: Path) -> ModelFacts:
         made = [tiny_model.model_config(), tiny_model.tokenizer(), tiny_model.tokenizer_config()]
         digest = hashlib.sha256(json.dumps(made, sort_keys=True).encode()).hexdigest()
         path = (models_folder / model.recipe).resolve()
-        return ModelFacts(model.recipe, str(path), model.recipe, digest, tiny_model.VOCAB_SIZE)
+        shape = _shape(tiny_model.model_config())
+        vocabulary = tiny_model.VOCAB_SIZE
+        return ModelFacts(model.recipe, str(path), model.recipe, digest, vocabulary, **shape)
     folder = project / Path(str(model.path)).expanduser()
     try:
         text = (folder / "config.json").read_bytes()
@@ -49,4 +75,4 @@ def model_facts(model: Model, project: Path, models_folder: Path) -> ModelFacts:
         ) from None
     weights = sorted((f.name, f.stat().st_size) for f in folder.glob("*.safetensors*"))
     digest = hashlib.sha256(text + json.dumps(weights).encode()).hexdigest()
-    return ModelFacts(folder.name, str(folder), None, digest, vocab_size)
+    return ModelFacts(folder.name, str(folder), None, digest, vocab_size, **_shape(config))

@@ -20,6 +20,7 @@ from sgmatrix.plan.campaign import Campaign
 from sgmatrix.plan.cells import Cell, digest, make_cell, value_text
 from sgmatrix.plan.engines import Installation, engine_facts, installation
 from sgmatrix.plan.growth import share_out
+from sgmatrix.plan.limits import impossibilities
 from sgmatrix.plan.matrix import Point, expand
 from sgmatrix.plan.model import ModelFacts, model_facts
 
@@ -177,6 +178,9 @@ def _cells(
             problems.append(
                 f"cell {cell.id} needs {cell.gpus} GPUs, node.gpus = {campaign.node.gpus}"
             )
+        problems += [
+            f"cell {cell.id}: {why}" for why in impossibilities(cell.flags, model, campaign.load)
+        ]
         if cell.id in cells:
             problems.append(f"two cells have the id {cell.id}: their values differ only in signs")
         cells[cell.id] = cell
