@@ -27,6 +27,10 @@ def test_a_signal_to_snakemake_while_a_point_is_measured(lab: Lab, number: signa
 
     assert snakemake.wait(60) != 0
     wait_for(lambda: lab.processes() == [], "no process of the campaign is left", 30)
+    if number in (signal.SIGINT, signal.SIGTERM):
+        output = (lab.folder / "out.txt").read_text()
+        assert f"stopped: the campaign was stopped by signal {number:d}; the next" in output
+        assert "Traceback" not in output
     first = lab.root / "history/standin-stop-ms-0-standin-tpot-ms-20/launch-1/1"
     assert (first / "points/c0001-i8-o16-random-ids.json").exists()
     assert not list(lab.root.rglob("*.tmp"))

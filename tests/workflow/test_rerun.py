@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -121,3 +122,22 @@ def test_strict_stops_where_something_differs_from_the_record(done: Lab) -> None
     assert run.returncode == 1
     assert f"not_the_same: node.kernel: 4.4.0-old then, {os.uname().release} now" in run.stdout
     assert done.attempts()["tp1"] == ["1"]
+
+
+def test_without_snakemakes_own_records_ours_decide(done: Lab) -> None:
+    shutil.move(done.folder / ".snakemake", done.folder / "elsewhere")
+    try:
+        assert "Nothing to be done" in dry_run(done)
+        other = done.folder / "other-load.yaml"
+        text = (done.folder / "campaign.yaml").read_text()
+        other.write_text(text.replace("\nload:\n", "\nload:\n  seed: 2\n"))
+        before = done.attempts()
+
+        run = done.snakemake(config=other)
+
+        assert run.returncode == 0, run.stdout
+        after = done.attempts()
+        assert all(len(after[cell]) == len(before[cell]) + 1 for cell in before)
+    finally:
+        shutil.rmtree(done.folder / ".snakemake")
+        shutil.move(done.folder / "elsewhere", done.folder / ".snakemake")

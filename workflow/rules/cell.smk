@@ -21,7 +21,6 @@ rule launch:
         launch_slot=1,
         gpu=lambda wildcards: PLAN.cells[wildcards.cell].gpus,
     params:
-        root=campaign_root,
         key=key_of,
         attempt=attempt_of,
         harness=HARNESS_VERSION,
@@ -44,7 +43,6 @@ rule warmup:
     conda:
         "../../envs/workflow.yaml"
     params:
-        root=campaign_root,
         attempt=attempt_of,
     message:
         "Warm up {wildcards.cell}, launch {wildcards.launch}"
@@ -68,7 +66,6 @@ rule benchmark:
     conda:
         "../../envs/workflow.yaml"
     params:
-        root=campaign_root,
         key=point_key_of,
         attempt=attempt_of,
         harness=HARNESS_VERSION,
@@ -93,7 +90,6 @@ rule teardown:
     conda:
         "../../envs/workflow.yaml"
     params:
-        root=campaign_root,
         attempt=attempt_of,
     message:
         "Tear down {wildcards.cell}, launch {wildcards.launch}"

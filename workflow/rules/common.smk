@@ -89,12 +89,8 @@ def previous_step(wildcards):
 
 
 def points_of(wildcards):
-    return expand(
-        "<results>/cells/{cell}/launch-{launch}/points/{load}.json",
-        cell=wildcards.cell,
-        launch=wildcards.launch,
-        load=[p.load_id for p in launch_of(wildcards).points],
-    )
+    folder = f"<results>/cells/{wildcards.cell}/launch-{wildcards.launch}/points"
+    return [f"{folder}/{p.load_id}.json" for p in launch_of(wildcards).points]
 
 
 def final_records(wildcards):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def main(job: "Snakemake") -> None:
     with job_log(job.log[0]), disturbance_stops_campaign():
-        layout = Layout(Path(job.params.root))
+        layout = Layout.of(Path(job.output[0]))
         server = read_json(Path(job.input.server))
         step = Step(layout, job.wildcards.cell, job.wildcards.launch, server)
         # A fault of the server is a record, not an exception: the campaign goes on.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def main(job: "Snakemake") -> None:
     with job_log(job.log[0]), disturbance_stops_campaign():
-        layout = Layout(Path(job.params.root))
+        layout = Layout.of(Path(job.output[0]))
         record = run_launch(layout, job.wildcards.cell, job.wildcards.launch)
         folder = Path(record["attempt_dir"])
         publish(folder / "cell.yaml", layout.cell(job.wildcards.cell) / "cell.yaml")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def main(job: "Snakemake") -> None:
     with job_log(job.log[0]), disturbance_stops_campaign():
         server = read_json(Path(job.input.server))
-        run_teardown(Layout(Path(job.params.root)), server)
+        run_teardown(Layout.of(Path(job.output[0])), server)
         publish(Path(server["attempt_dir"]) / "teardown.json", Path(job.output[0]))
 
 

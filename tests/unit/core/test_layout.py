@@ -42,3 +42,10 @@ def test_all_attempts_come_in_a_fixed_order_with_their_folders(tmp_path):
         ("tp1", "1-extra1", 1, tmp_path / "history/tp1/launch-1-extra1/1"),
         ("tp2", "1", 1, tmp_path / "history/tp2/launch-1/1"),
     ]
+
+
+def test_a_published_file_knows_its_campaign():
+    layout = Layout(Path("results/night"))
+
+    assert Layout.of(layout.launch("tp1", "1") / "server.json") == layout
+    assert Layout.of(layout.launch("tp1", "1-extra1") / "points/c0001.json") == layout

@@ -112,3 +112,15 @@ def test_nothing_but_the_mask_stays_under_a_secret_name(data):
 
     assert all(value in (MASK, "") for value in under_secret_names(masked))
     assert redact(masked) == masked
+
+
+@pytest.mark.parametrize(
+    "token", ["hf_AbCdEf123456", "sk-proj-0123456789abcdef", "ghp_0123456789abcdefABCD"]
+)
+def test_a_token_of_a_known_form_is_masked_wherever_it_stands(token):
+    assert redact({"note": f"use {token}, please"}) == {"note": "use ***, please"}
+
+
+def test_words_that_only_begin_like_a_token_stay():
+    for word in ("hf_hub", "sk-short", "task-0123456789abcdefgh", "ghp_1"):
+        assert redact(word) == word

@@ -171,7 +171,8 @@ def test_a_client_that_does_not_finish_is_ended_at_the_deadline_with_its_childre
 
     assert (done.line, done.exit_code, done.timed_out) == (None, None, True)
     assert done.last_words == "up"
-    assert not alive(int((tmp_path / "pid").read_text()))
+    child = int((tmp_path / "pid").read_text())
+    eventually(lambda: not alive(child), "the signal has reached the whole group")
 
 
 def test_a_client_that_ignores_the_signal_is_killed(run, client, tmp_path, monkeypatch):

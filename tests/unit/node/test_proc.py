@@ -96,8 +96,8 @@ def fork(*then):
         sys.stdin.read()
         os._exit(0)
     return pid
-inner = lambda: print("inner", fork(), flush=True)
-print("outer", fork(inner), flush=True)
+say = lambda name, pid: os.write(1, f"{name} {pid}\\n".encode())  # in one piece
+say("outer", fork(lambda: say("inner", fork())))
 sys.stdin.read()
 """
 
@@ -193,6 +193,7 @@ while True: signal.pause()
 # Its child makes a session of its own, says its number, and outlives it.
 ESCAPING = """
 import os, signal, sys
+if {all_deaf}: signal.signal(signal.SIGTERM, signal.SIG_IGN)
 if os.fork() == 0:
     os.setsid()
     if {deaf}: signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -241,7 +242,7 @@ def test_a_child_that_ignores_the_signal_is_killed_after_the_grace(python):
     ("deaf", "how", "status"), [(False, "term", -signal.SIGTERM), (True, "kill", -signal.SIGKILL)]
 )
 def test_an_orphan_in_a_session_of_its_own_is_ended_too(python, deaf, how, status):
-    code = ESCAPING.format(deaf=deaf, then="sys.exit(3)")
+    code = ESCAPING.format(deaf=deaf, all_deaf=False, then="sys.exit(3)")
     said = end(python, 20 if how == "term" else 0.1, code, orphans="yes")
 
     assert said["how"] == how
@@ -249,8 +250,8 @@ def test_an_orphan_in_a_session_of_its_own_is_ended_too(python, deaf, how, statu
 
 
 def test_a_deaf_child_and_its_deaf_child_in_another_session_are_both_killed(python):
-    then = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True: signal.pause()"
-    said = end(python, 0.1, ESCAPING.format(deaf=True, then=then))
+    then = "while True: signal.pause()"
+    said = end(python, 0.1, ESCAPING.format(deaf=True, all_deaf=True, then=then))
 
     assert said["how"] == "kill"
     assert said["statuses"] == {"0": -signal.SIGKILL, "1": -signal.SIGKILL}

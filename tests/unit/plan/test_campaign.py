@@ -221,3 +221,17 @@ def test_an_impossible_value_is_refused_with_what_is_allowed(problems, changes, 
 
     assert problem.startswith(want)
     assert "SENTINEL" not in problem
+
+
+@pytest.mark.parametrize("name", ["models", "mlartifacts"])
+def test_folders_of_the_workflow_are_no_names_of_campaigns(name):
+    with pytest.raises(ValidationError, match="is kept for the workflow itself"):
+        Campaign.model_validate(campaign_data(campaign=name))
+
+
+def test_a_token_is_refused_whatever_its_variable_is_called():
+    data = campaign_data()
+    data["engines"]["standin"]["env"]["FOO"] = "hf_abcdefghijkl"
+
+    with pytest.raises(ValidationError, match="FOO is a secret"):
+        Campaign.model_validate(data)

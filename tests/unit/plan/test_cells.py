@@ -314,3 +314,22 @@ def test_every_cell_of_a_campaign_has_a_key_of_its_own():
     keys = {make_cell(point, what, engine(), MODEL).key for point in points}
 
     assert len(keys) == 6
+
+
+# --- two axes, one flag --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("point", "words"),
+    [
+        ({"mem_fraction": 0.5, "mem_fraction_static": 0.4}, "both set the server flag mem_frac"),
+        ({"parallelism": "tp1", "tp_size": 2}, "axes parallelism and tp_size both set the server"),
+        ({"tp_size": "8"}, "tp_size = '8'"),
+        ({"tp_size": 0}, "tp_size = 0"),
+        ({"ep_size": 1.5}, "ep_size = 1.5"),
+        ({"dp_size": True}, "dp_size = True"),
+    ],
+)
+def test_flags_that_would_contradict_the_cells_name_are_refused(point, words):
+    with pytest.raises(SgmatrixError, match=words):
+        server_flags(point, {})

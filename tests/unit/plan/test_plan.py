@@ -13,6 +13,7 @@ from sgmatrix.core.layout import Layout
 from sgmatrix.plan import plan as plan_module
 from sgmatrix.plan.campaign import Campaign, read_campaign
 from sgmatrix.plan.plan import (
+    LoadPoint,
     asked_attempt,
     cell_campaign,
     derive_seed,
@@ -139,14 +140,17 @@ def test_all_cells_that_cannot_be_are_named_at_once(tmp_path):
     with pytest.raises(SgmatrixError) as caught:
         plan(tmp_path, Campaign.model_validate(data))
 
+    heads = (
+        "config_rejected: cell tp8-mf0.50: 4 attention heads of tiny-qwen3-moe are not divisible "
+        "by 8 shards"
+    )
     refusal = (
         "config_rejected: mem_fraction = 85, allowed 0 < value < 1; "
         "fix: it is a share of the memory, not a percentage; write 0.85"
     )
     assert str(caught.value).splitlines() == [
         "config_rejected: cell tp8-mf0.50 needs 8 GPUs, node.gpus = 4",
-        "config_rejected: cell tp8-mf0.50: 4 attention heads of tiny-qwen3-moe are not divisible "
-        "by 8 shards",
+        heads,
         refusal,
     ]
 
@@ -178,7 +182,7 @@ def history(tmp_path):
         layout = Layout(tmp_path)
         for number, final in attempts.items():
             folder = layout.attempt("tp1", "1", number)
-            write_json(folder / "spec.json", {})
+            write_json(folder / "spec.json", {"points": [{"key": "k1"}, {"key": "k2"}]})
             if final is not None:
                 write_json(folder / "teardown.json", final)
         return layout
@@ -215,7 +219,7 @@ def test_the_attempt_asked_for_is_new_only_where_there_is_a_reason(
 
     def ask(**options):
         return asked_attempt(
-            layout, "tp1", "1", **{"rerun": False, "retry_failed": False, **options}
+            layout, "tp1", "1", [], **{"rerun": False, "retry_failed": False, **options}
         )
 
     assert (ask(), ask(retry_failed=True), ask(rerun=True)) == (plain, retry, rerun)
@@ -225,7 +229,15 @@ def test_a_half_written_teardown_is_an_interrupted_attempt(history):
     layout = history({1: ok(1)})
     (layout.attempt("tp1", "1", 1) / "teardown.json").write_text('{"status": "o')
 
-    assert asked_attempt(layout, "tp1", "1", rerun=False, retry_failed=False) == 2
+    assert asked_attempt(layout, "tp1", "1", [], rerun=False, retry_failed=False) == 2
+
+
+@pytest.mark.parametrize(("keys", "want"), [(["k1", "k2"], 1), (["k2"], 1), (["k1", "k3"], 2)])
+def test_points_with_other_keys_are_another_measurement(history, keys, want):
+    points = [LoadPoint("c0001", "random-ids", 1, 8, 8, 8, 1, key) for key in keys]
+    layout = history({1: ok(1)})
+
+    assert asked_attempt(layout, "tp1", "1", points, rerun=False, retry_failed=False) == want
 
 
 def test_the_plan_asks_the_history_of_each_launch(tmp_path):
@@ -325,3 +337,11 @@ def test_the_record_holds_the_axes_as_text_and_the_settings_of_the_campaign(tmp_
     assert record["settings"]["node"] == {"gpus": 2}
     assert record["settings"]["deadlines"]["stop_s"] == 5
     assert (record["campaign"], record["study"]) == ("made-up", "tests")
+
+
+@pytest.mark.parametrize(
+    "axes", [{"disable_radix_cache": [None, False]}, {"parallelism": ["tp1", "tp1ep1"]}]
+)
+def test_one_server_in_two_spellings_is_refused(tmp_path, axes):
+    with pytest.raises(SgmatrixError, match="are the same server, spelled differently"):
+        plan(tmp_path, campaign(axes=axes))

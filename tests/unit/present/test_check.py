@@ -131,3 +131,14 @@ def test_the_script_says_on_the_terminal_that_all_is_well(tmp_path, script, caps
     script.main(job_on(history.collect(), tmp_path))
 
     assert capsys.readouterr().out == "made-up: all 1 cells are ok, 2 points\n"
+
+
+def test_a_cell_that_was_taken_out_of_the_campaign_is_not_judged(tmp_path):
+    history = Finished(tmp_path, campaign(axes=TWO))
+    history.measured("tp1", rates={1: 64, 2: 100})
+    history.rejected("tp2", root="error: unrecognized arguments")
+    assert len(lines_of(history)) == 1
+
+    Finished(tmp_path, campaign(axes={"parallelism": ["tp1"]}))  # writes the smaller plan
+
+    assert check(history.layout, history.collect()) == "made-up: all 1 cells are ok, 2 points"

@@ -11,7 +11,7 @@ from sgmatrix.present.summary import HEAD, cell_lines, print_summary
 
 def lines_of(history):
     rows, _ = point_rows(history.layout)
-    return {line[0]: dict(zip(HEAD, line, strict=True)) for line in cell_lines(rows)}
+    return {line[0]: dict(zip(HEAD, line, strict=True)) for line in cell_lines(rows, history.plan)}
 
 
 def test_a_cell_is_one_line_with_its_best_point(written):
@@ -57,6 +57,9 @@ def test_a_superseded_attempt_does_not_count(told):
 
 def test_the_printed_table_is_aligned_and_says_where_everything_is(written):
     out = io.StringIO()
+    (written.layout.root / "report").mkdir(exist_ok=True)
+    (written.layout.root / "report/index.html").write_text("")
+    (written.layout.root.parent / "mlflow.db").write_text("")
     print_summary(written.layout, out)
     text = out.getvalue()
     table = text.strip("\n").split("\n\n")[-1].splitlines()

@@ -31,6 +31,9 @@ def job_log(path: str) -> Iterator[None]:
             print(refusal, file=log)
             print(refusal, file=terminal, flush=True)
             raise SystemExit(1) from None
+        except KeyboardInterrupt:
+            print("stopped by Ctrl-C", file=log)
+            raise SystemExit(130) from None
         except BaseException:
             traceback.print_exc(file=log)
             raise

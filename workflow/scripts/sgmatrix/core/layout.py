@@ -21,6 +21,11 @@ class Layout:
 
     root: Path
 
+    @classmethod
+    def of(cls, published: Path) -> Layout:
+        """Return the layout that a published file of a cell belongs to."""
+        return cls(next(one for one in published.parents if one.name == "cells").parent)
+
     @property
     def plan(self) -> Path:
         return self.root / "plan.json"
@@ -38,6 +43,11 @@ class Layout:
     @property
     def datasets(self) -> Path:
         return self.root / "datasets"
+
+    def made_of_records(self) -> list[Path]:
+        """Return the files that are made of the records of all launches, and can be made again."""
+        tables = [self.datasets / "points.parquet", self.datasets / "requests.parquet"]
+        return [*tables, self.root / "report" / "index.html", self.root / "tracking.json"]
 
     def cell(self, cell: str) -> Path:
         return self.root / "cells" / cell

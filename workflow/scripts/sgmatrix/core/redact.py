@@ -14,6 +14,11 @@ _SECRET_NAME = re.compile(
     r"(^|_)(access|secret|private|admin|ssl)_(key|keyfile|api_key|keyfile_password)$|authorization",
     re.IGNORECASE,
 )
+# Tokens that tell what they are: Hugging Face, OpenAI, GitHub, GitLab, AWS.
+_SECRET_VALUE = re.compile(
+    r"\b(?:hf_[A-Za-z0-9]{10,}|sk-[A-Za-z0-9_-]{16,}|gh[pousr]_[A-Za-z0-9]{16,}|"
+    r"glpat-[A-Za-z0-9_-]{16,}|AKIA[A-Z0-9]{12,})"
+)
 _USERINFO = re.compile(r"(?<=://)[^/@\s]+@")
 
 
@@ -22,9 +27,14 @@ def is_secret_name(name: str) -> bool:
     return bool(_SECRET_NAME.search(name.replace("-", "_")))
 
 
+def has_secret(text: str) -> bool:
+    """Tell whether a text holds a token of a known form."""
+    return bool(_SECRET_VALUE.search(text))
+
+
 def redact_text(text: str) -> str:
-    """Take user names and passwords out of the URLs of a text."""
-    return _USERINFO.sub(f"{MASK}@", text)
+    """Take tokens of known forms, and user names and passwords of URLs, out of a text."""
+    return _SECRET_VALUE.sub(MASK, _USERINFO.sub(f"{MASK}@", text))
 
 
 def redact(value: Any, name: str = "") -> Any:

@@ -127,7 +127,10 @@ def _warm_up(step: Step, server: Server) -> dict[str, Any]:
             rows = request_rows(run.line, offer.requests, offer.output_len)
         except SgmatrixError as refusal:
             return {**_failed(refusal.code, refusal.facts), "waves_tok_s": waves}
-        rate = summarise(rows, run.line.get("duration")).get("output_tok_s")
+        metrics = summarise(rows, run.line.get("duration"))
+        if closed := server.failure(_CLOSING_S if metrics["failed"] else 0):
+            return {**_died(closed), "waves_tok_s": waves}
+        rate = metrics.get("output_tok_s")
         if rate is None:
             return {**_all_failed(rows), "waves_tok_s": waves}
         waves.append(float(rate))

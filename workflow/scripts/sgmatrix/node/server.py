@@ -129,4 +129,5 @@ class Server:
 def raise_if_environment(record: dict[str, Any]) -> None:
     """Raise when a closing record tells of a disturbance, which is never a result."""
     if record["reason"] is not None and is_environment(record["reason"]):
-        raise SgmatrixError(record["reason"], record["detail"])
+        line = record.get("root_line")
+        raise SgmatrixError(record["reason"], record["detail"] + (f": {line}" if line else ""))

@@ -67,6 +67,7 @@ class Warden:
         os.mkfifo(self.run_dir / "control", 0o600)
         self.control = os.open(self.run_dir / "control", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         self.signals: list[int] = []
+        self.probe_error = ""
         self.owner = self._watch(spec["owner"])
 
     # -- what wakes it ---------------------------------------------------------------------
@@ -217,7 +218,10 @@ class Warden:
                 break
             now = time.monotonic()
             if now > deadline:
-                raise Closing("start_timeout", f"not ready after {self.limits['start_s']:g} s")
+                seen = f": {self.probe_error}" if self.probe_error else ""
+                raise Closing(
+                    "start_timeout", f"not ready after {self.limits['start_s']:g} s{seen}"
+                )
             if log.stat().st_size != size:
                 size, grew = log.stat().st_size, now
             elif now - grew > self.limits["stall_s"]:
@@ -261,7 +265,13 @@ class Warden:
         differing = ready.compare_info(info, self.nonce, self.spec["cell"]["flags"])
         if differing:
             raise ready.NotOurs("flag_mismatch", json.dumps(redact(differing), sort_keys=True))
-        ready.generate_one_token(self.port, timeout_s=self.limits["start_s"])
+        while True:  # a server that is healthy may still refuse for a while
+            try:
+                ready.generate_one_token(self.port, timeout_s=self.limits["start_s"])
+                break
+            except OSError as error:
+                self.probe_error = str(error)
+                time.sleep(_PROBE_POLL_S[1])
         self.times["first_token"] = time.time()
         return {"info": redact({k: v for k, v in info.items() if not isinstance(v, list)})}
 

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 
 from sgmatrix.core.errors import SgmatrixError
 
-_BUNDLE = re.compile(r"(?:tp(?P<tp>\d+))?(?:pp(?P<pp>\d+))?(?:dp(?P<dp>\d+))?(?:ep(?P<ep>\d+))?")
+_BUNDLE = re.compile(
+    r"(?:tp(?P<tp>0|[1-9]\d*))?(?:pp(?P<pp>0|[1-9]\d*))?(?:dp(?P<dp>0|[1-9]\d*))?(?:ep(?P<ep>0|[1-9]\d*))?"
+)
 
 
 def parallelism_flags(bundle: str) -> dict[str, int | bool]:

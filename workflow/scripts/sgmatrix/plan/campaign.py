@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from sgmatrix.core.errors import Refusal
-from sgmatrix.core.redact import is_secret_name
+from sgmatrix.core.redact import has_secret, is_secret_name
 from sgmatrix.plan.yaml_strict import read_yaml
 
 AxisValue = bool | int | float | str | dict[str, Any] | None
@@ -61,8 +61,8 @@ class Engine(Closed):
     @field_validator("env", "flags")
     @classmethod
     def _no_secret(cls, value: dict[str, Any]) -> dict[str, Any]:
-        for name in value:
-            if is_secret_name(name):
+        for name, text in value.items():
+            if is_secret_name(name) or (isinstance(text, str) and has_secret(text)):
                 raise ValueError(
                     f"{name} is a secret: export it in the shell that runs snakemake; a campaign "
                     "file is copied into records"
@@ -212,6 +212,15 @@ class Campaign(Closed):
         for name in (name for extra in include for name in extra):
             _check_axis_name(name)
         return include
+
+    @field_validator("campaign")
+    @classmethod
+    def _not_reserved(cls, value: str) -> str:
+        if value in ("models", "mlartifacts"):
+            raise ValueError(
+                f"results/{value} is kept for the workflow itself; choose another name"
+            )
+        return value
 
     @model_validator(mode="after")
     def _engines_exist(self) -> Campaign:

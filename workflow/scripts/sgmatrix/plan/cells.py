@@ -91,11 +91,13 @@ def server_flags(point: Point, engine_flags: Mapping[str, AxisValue]) -> dict[st
         SgmatrixError: `config_rejected` for a flag that the launcher sets, or an impossible value.
     """
     flags: dict[str, AxisValue] = {_flag(name): value for name, value in engine_flags.items()}
-    for axis, value in point.items():
-        if axis == "parallelism":
-            flags |= parallelism_flags(str(value))
-        elif axis != "engine" and value is not None:
-            flags[(_KNOWN[axis][1] if axis in _KNOWN else None) or _flag(axis)] = value
+    flags |= _axis_values(point)
+    for flag in _SIZES & flags.keys():
+        size = flags[flag]
+        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+            raise SgmatrixError(
+                "config_rejected", f"{flag} = {size!r}", fix="write a whole number of 1 or more"
+            )
     if taken := sorted(flags.keys() & _OURS):
         raise SgmatrixError(
             "config_rejected", f"{taken[0]} is set by the workflow itself", fix="take it out"
@@ -117,13 +119,35 @@ def server_flags(point: Point, engine_flags: Mapping[str, AxisValue]) -> dict[st
     return flags
 
 
+def _axis_values(point: Point) -> dict[str, AxisValue]:
+    """Return the server flags that the axes of a point set; two axes may not set the same one."""
+    flags: dict[str, AxisValue] = {}
+    setter: dict[str, str] = {}
+    for axis, value in point.items():
+        mine: dict[str, AxisValue] = {}
+        if axis == "parallelism":
+            mine |= parallelism_flags(str(value))
+        elif axis != "engine" and value is not None:
+            mine[axis_flags(axis, [value])[0]] = value
+        for flag in mine:
+            if flag in setter:
+                raise SgmatrixError(
+                    "config_rejected",
+                    f"axes {setter[flag]} and {axis} both set the server flag {flag}",
+                    fix="keep one of them",
+                )
+            setter[flag] = axis
+        flags |= mine
+    return flags
+
+
 def axis_flags(axis: str, values: Sequence[AxisValue]) -> list[str]:
     """Return the server flags that an axis sets, in Python's spelling."""
     if axis == "engine":
         return []
     if axis == "parallelism":
         return sorted({flag for value in values for flag in parallelism_flags(str(value))})
-    return [(_KNOWN[axis][1] if axis in _KNOWN else None) or axis]
+    return [(_KNOWN[axis][1] if axis in _KNOWN else None) or _flag(axis)]
 
 
 def flag_arguments(flags: Mapping[str, AxisValue]) -> list[str]:
@@ -201,4 +225,6 @@ def make_cell(point: Point, campaign: Campaign, engine: Installation, model: Mod
     )
 
 
+_SIZES = {"tp_size", "pp_size", "dp_size", "ep_size"}
+_SIZES = {"tp_size", "pp_size", "dp_size", "ep_size"}
 _PARALLEL = ("tp_size", "pp_size", "dp_size", "ep_size", "enable_dp_attention")

@@ -7,7 +7,7 @@ run begins, so that every job, on whatever machine, reads the same plan.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -86,14 +86,29 @@ def derive_seed(campaign_seed: int, launch: str, load_id: str) -> int:
 
 
 def asked_attempt(
-    layout: Layout, cell: str, launch: str, *, rerun: bool, retry_failed: bool
+    layout: Layout,
+    cell: str,
+    launch: str,
+    points: Iterable[LoadPoint],
+    *,
+    rerun: bool,
+    retry_failed: bool,
 ) -> int:
-    """Return the attempt to ask for; unchanged as long as the last one is complete and counts."""
+    """Return the attempt to ask for; unchanged as long as the last one is complete and counts.
+
+    It counts when it was to serve these very points: a point's key covers the server, the load,
+    the client and the harness. Snakemake would see a changed key too, but forgets its own
+    records when results are copied or `.snakemake` is removed.
+    """
     numbers = layout.attempt_numbers(cell, launch)
     if not numbers:
         return 1
-    final = read_json_or_none(layout.attempt(cell, launch, numbers[-1]) / "teardown.json")
-    if final is None or rerun or (retry_failed and final["status"] != "ok"):
+    folder = layout.attempt(cell, launch, numbers[-1])
+    final = read_json_or_none(folder / "teardown.json")
+    spec = read_json_or_none(folder / "spec.json")
+    if final is None or spec is None or rerun or (retry_failed and final["status"] != "ok"):
+        return numbers[-1] + 1
+    if not {point.key for point in points} <= {point["key"] for point in spec["points"]}:
         return numbers[-1] + 1
     return int(final["asked_attempt"])
 
@@ -181,6 +196,9 @@ def _cells(
         problems += [
             f"cell {cell.id}: {why}" for why in impossibilities(cell.flags, model, campaign.load)
         ]
+        twin = next((one.id for one in cells.values() if one.key == cell.key), None)
+        if twin is not None and twin != cell.id:
+            problems.append(f"cells {twin} and {cell.id} are the same server, spelled differently")
         if cell.id in cells:
             problems.append(f"two cells have the id {cell.id}: their values differ only in signs")
         cells[cell.id] = cell
@@ -250,7 +268,7 @@ def make_plan(
             launch=name,
             position=position,
             attempt=(attempts or {}).get((cell, name))
-            or asked_attempt(layout, cell, name, rerun=rerun, retry_failed=retry_failed),
+            or asked_attempt(layout, cell, name, served, rerun=rerun, retry_failed=retry_failed),
             points=served,
         )
         for position, (cell, name, served) in enumerate(_launches(campaign, cells, client, layout))

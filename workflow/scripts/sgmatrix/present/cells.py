@@ -6,9 +6,9 @@ points that no flag bars count, and where all are barred the figure says so.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from sgmatrix.core.flags import Kind, is_barred
 from sgmatrix.present.outcome import Outcome
@@ -143,11 +143,22 @@ def cell_view(cell: str, rows: Sequence[Row], outcomes: Sequence[Outcome]) -> Ce
     )
 
 
-def cell_views(rows: Sequence[Row], outcomes: Sequence[Outcome]) -> list[CellView]:
-    """Return all cells in the order of the rows, which is that of the plan: the base first."""
+def cell_views(
+    rows: Sequence[Row], outcomes: Sequence[Outcome], plan: Mapping[str, Any]
+) -> list[CellView]:
+    """Return the cells of the plan in the order of the rows, the base first.
+
+    What is in the history and no longer planned is left out: a cell that was taken out of the
+    campaign neither wins nor fails it.
+    """
+    planned = {
+        (one["cell"], one["launch"], point["load_id"])
+        for one in plan["launches"]
+        for point in one["points"]
+    }
     points: dict[str, list[Row]] = {}
     for row in rows:
-        if row["current"]:
+        if row["current"] and (row["cell"], row["launch"], row["load_id"]) in planned:
             points.setdefault(row["cell"], []).append(row)
     ended: dict[str, list[Outcome]] = {}
     for one in outcomes:

@@ -42,7 +42,7 @@ def check(layout: Layout, points: Path) -> str:
     _, rows = read_points(points)
     plan = read_json(layout.plan)
     outcomes = [one for attempt in read_attempts(layout) if (one := outcome(attempt))]
-    cells = cell_views(rows, outcomes)
+    cells = cell_views(rows, outcomes, plan)
     problems = [line for cell in cells for line in _problems(cell)]
     if problems:
         raise Refusal("cells_failed", problems)

@@ -96,6 +96,7 @@ class Progress:
         if kind in _PHASES:
             self.phase = f"{who} {_PHASES[kind]}" + (f" {event['load']}" if kind == "point" else "")
         if kind == "starting":
+            self._expect(launch)
             self.began_s[launch] = event["time_s"]
         elif kind == "ready":
             took_s = event["time_s"] - self.began_s.get(launch, event["time_s"])
@@ -110,6 +111,12 @@ class Progress:
                 self.estimate.done(launch, event["time_s"] - self.began_s[launch])
             end = "done" if event["status"] == "ok" else f"failed: {event['reason']}"
             self._say(f"{who}: {end}")
+
+    def _expect(self, launch: tuple[str, str]) -> None:
+        """Count a launch that was forced, for a reason that the plan does not know."""
+        if launch not in self.todo:
+            self.todo.append(launch)
+            self.points += len(self.plan.launch(*launch).points)
 
     def _several_launches(self) -> bool:
         return any(one.launch != "1" for one in self.plan.launches)

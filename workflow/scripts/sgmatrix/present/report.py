@@ -246,7 +246,7 @@ def render(layout: Layout, points: Path) -> tuple[str, str]:
     plan = read_json(layout.plan)
     attempts = read_attempts(layout)
     outcomes = [one for attempt in attempts if (one := outcome(attempt))]
-    cells = cell_views(rows, outcomes)
+    cells = cell_views(rows, outcomes, plan)
     current = [row for row in rows if row["current"]]
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES),

@@ -71,6 +71,28 @@ class Session:
     _progress: Progress | None = None
     _handlers: dict[int, Any] = field(default_factory=dict)
 
+    def forget_stale_records(self) -> None:
+        """Withdraw the published records of launches that are to be done again.
+
+        Only where Snakemake has no records of its own, because results were copied or
+        `.snakemake` was removed: it would then take any file that is there for up to date. The
+        history keeps what they said.
+        """
+        if Path(".snakemake/metadata").is_dir() and any(Path(".snakemake/metadata").iterdir()):
+            return
+        stale = [
+            self.layout.launch(one.cell, one.launch)
+            for one in self.plan.launches
+            if not one.is_done(self.layout)
+        ]
+        for folder in stale:
+            for record in (*folder.glob("teardown.json"), *folder.glob("points/*")):
+                record.unlink()
+        if stale:
+            # Snakemake misses an intermediate file only where what is made of it is missing too
+            for made in self.layout.made_of_records():
+                made.unlink(missing_ok=True)
+
     def start(self, targets: Iterable[str]) -> None:
         """Take the campaign's lock, write the plan, and show progress; or refuse in one line.
 
@@ -166,6 +188,9 @@ class Session:
         if self._progress is None:
             return
         self._progress.stop()
+        if self.layout.stopping.exists():
+            why = self.layout.stopping.read_text(encoding="utf-8").strip()
+            print(f"stopped: {why}; the next snakemake goes on from here", file=sys.stderr)
         if self.campaign.rerun is not None:
             from sgmatrix.present.repeat import agreement_lines, agreement_tables
 
@@ -233,6 +258,8 @@ def open_session(workflow: Any) -> Session:
     except SgmatrixError as refusal:
         _refuse(refusal)
     if workflow.is_main_process:
+        if not workflow.output_settings.dryrun:
+            session.forget_stale_records()
         from snakemake.logging import logger
 
         logger.addFilter(_Quiet(session))
@@ -271,9 +298,17 @@ def _open(workflow: Any) -> Session:
     if not workflow.is_main_process:  # the main process has decided them
         stored = read_json_or_none(layout.plan) or {"launches": []}
         attempts = {(x["cell"], x["launch"]): x["attempt"] for x in stored["launches"]}
-    plan = make_plan(
-        campaign, layout, project, retry_failed=options.retry == "failed", attempts=attempts
-    )
+    try:
+        plan = make_plan(
+            campaign, layout, project, retry_failed=options.retry == "failed", attempts=attempts
+        )
+    except SgmatrixError as refusal:
+        if refusal.code != "config_rejected":
+            raise
+        problems = getattr(refusal, "problems", [refusal.facts])
+        raise Refusal(
+            refusal.code, [f"{files[0]}: {text}" for text in problems], fix=refusal.fix
+        ) from None
     record = plan_record(plan, campaign, read_json_or_none(layout.plan))
     planned = [
         (x["cell"], x["launch"], [p["key"] for p in x["points"]]) for x in record["launches"]

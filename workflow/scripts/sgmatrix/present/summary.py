@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from typing import Any, TextIO
 
+from sgmatrix.core.files import read_json
 from sgmatrix.core.layout import Layout
 from sgmatrix.dataset.collect import point_rows
 from sgmatrix.present.cells import CellView, Figure, cell_views
@@ -33,9 +35,9 @@ def _line(view: CellView) -> tuple[str, ...]:
     )
 
 
-def cell_lines(rows: list[dict[str, Any]]) -> list[tuple[str, ...]]:
+def cell_lines(rows: list[dict[str, Any]], plan: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """Return one line per cell, in the columns of `HEAD`; blank where nothing was measured."""
-    return [_line(view) for view in cell_views(rows, [])]
+    return [_line(view) for view in cell_views(rows, [], plan)]
 
 
 def print_summary(layout: Layout, out: TextIO | None = None) -> None:
@@ -44,10 +46,12 @@ def print_summary(layout: Layout, out: TextIO | None = None) -> None:
     if not layout.plan.exists():
         return
     rows, _ = point_rows(layout)
-    lines = [HEAD, *cell_lines(rows)]
+    lines = [HEAD, *cell_lines(rows, read_json(layout.plan))]
     widths = [max(len(line[i]) for line in lines) for i in range(len(HEAD))]
     report = layout.root / "report" / "index.html"
-    out.write(f"\nreport  {report}\nMLflow  {layout.root.parent / 'mlflow.db'}  (make ui)\n\n")
+    database = layout.root.parent / "mlflow.db"
+    out.write(f"\nreport  {report if report.exists() else 'when the campaign is complete'}\n")
+    out.write(f"MLflow  {database}  (make ui)\n\n" if database.exists() else "\n")
     for line in lines:
         texts = [
             text.ljust(width) if i in _TEXT_COLUMNS else text.rjust(width)
