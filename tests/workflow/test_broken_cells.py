@@ -93,3 +93,24 @@ def test_every_server_came_alone(broken: Finished) -> None:
 
 def test_no_process_is_left(broken: Finished) -> None:
     assert broken[0].processes() == []
+
+
+def test_mlflow_and_report_tell_the_same_story(broken: Finished) -> None:
+    from mlflow import MlflowClient
+
+    lab, _ = broken
+    client = MlflowClient(f"sqlite:///{lab.folder / 'results/mlflow.db'}")
+    (experiment,) = [one for one in client.search_experiments() if one.name == "tests"]
+    told = {
+        run.info.run_name: (run.info.status, run.data.tags.get("bench.failure"))
+        for run in client.search_runs([experiment.experiment_id])
+    }
+    assert told == {
+        "tp1": ("FINISHED", None),
+        "tp2": ("FINISHED", None),
+        REFUSED: ("FAILED", "config_rejected"),
+        DYING: ("FAILED", "server_crash"),
+    }
+    page = (lab.root / "report/index.html").read_text()
+    for words in (REFUSED, "config_rejected", DYING, "server_crash", "page_table_1_flattened"):
+        assert words in page
