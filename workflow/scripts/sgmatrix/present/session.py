@@ -78,7 +78,8 @@ class Session:
         `.snakemake` was removed: it would then take any file that is there for up to date. The
         history keeps what they said.
         """
-        if Path(".snakemake/metadata").is_dir() and any(Path(".snakemake/metadata").iterdir()):
+        records = Path(".snakemake/metadata")
+        if (records.is_dir() and any(records.iterdir())) or self._is_running():
             return
         stale = [
             self.layout.launch(one.cell, one.launch)
@@ -105,6 +106,9 @@ class Session:
                 self._start()
         except SgmatrixError as refusal:
             _refuse(refusal)
+        except OSError as error:
+            place = error.filename or self.layout.root
+            _refuse(_unwritable(self.layout.root, f"{place}: {error.strerror}"))
 
     def _start(self) -> None:
         self.layout.events.parent.mkdir(parents=True, exist_ok=True)
@@ -148,6 +152,17 @@ class Session:
             raise Refusal("not_the_same", lines, fix="go on without --config strict=true")
         for line in lines or ["nothing differs from the record of this cell"]:
             print(f"differs: {line}" if lines else line, file=sys.stderr)
+
+    def _is_running(self) -> bool:
+        """Tell whether another invocation holds the campaign's lock."""
+        try:
+            with (self.layout.root / ".lock").open("a+") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False  # there is no such campaign yet
+        return False
 
     def _take_lock(self) -> None:
         """Keep two invocations apart; the kernel frees the lock, also after a SIGKILL."""
@@ -244,9 +259,13 @@ def check_place(folder: Path) -> None:
     if place.is_dir() and os.access(place, os.W_OK | os.X_OK):
         return
     problem = "not writable" if place.is_dir() else "not a folder"
-    raise SgmatrixError(
+    raise _unwritable(folder, f"{place} is {problem}")
+
+
+def _unwritable(folder: Path, problem: str) -> SgmatrixError:
+    return SgmatrixError(
         "results_unwritable",
-        f"{folder}: {place} is {problem}",
+        f"{folder}: {problem}",
         fix="make it a writable folder, or run in another place with --directory",
     )
 
