@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from sgmatrix.core.layout import Layout
+from sgmatrix.core.layout import Layout, launch_order
 
 ROOT = Path("results/night")
 HERE = Layout(ROOT)
@@ -49,3 +49,9 @@ def test_a_published_file_knows_its_campaign():
 
     assert Layout.of(layout.launch("tp1", "1") / "server.json") == layout
     assert Layout.of(layout.launch("tp1", "1-extra1") / "points/c0001.json") == layout
+
+
+def test_launches_are_in_the_order_of_their_numbers_with_their_extras_behind():
+    names = ["10", "2", "1-extra10", "1-extra2", "1", "2-extra1"]
+
+    assert sorted(names, key=launch_order) == ["1", "1-extra2", "1-extra10", "2", "2-extra1", "10"]

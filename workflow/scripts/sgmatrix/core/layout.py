@@ -15,6 +15,12 @@ def base_launch(launch: str) -> str:
     return launch.partition(EXTRA)[0]
 
 
+def launch_order(launch: str) -> tuple[int, int]:
+    """Return a sort key: launches by number, each before its extra launches."""
+    base, _, extra = launch.partition(EXTRA)
+    return int(base), int(extra or 0)
+
+
 @dataclass(frozen=True)
 class Layout:
     """Paths below `<results>/<campaign>`."""

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from sgmatrix.core.clock import parse_utc
 from sgmatrix.core.files import read_json, read_json_or_none
-from sgmatrix.core.layout import Layout, base_launch
+from sgmatrix.core.layout import Layout, base_launch, launch_order
 from sgmatrix.core.parquet import table_from_rows, write_parquet
 from sgmatrix.core.schemas import (
     POINTS_VERSION,
@@ -128,14 +128,15 @@ def point_rows(layout: Layout) -> tuple[list[dict[str, Any]], pa.Schema]:
                 row = _base_row(plan["campaign"], plan["study"], cell, launch["launch"], point)
                 rows.append({**row, "current": True, "status": "not_run"})
     place: dict[str, int] = {}
-    for launch in sorted(plan["launches"], key=lambda one: one["launch"]):
+    for launch in sorted(plan["launches"], key=lambda one: launch_order(one["launch"])):
         place.setdefault(launch["cell"], launch["position"])
     rows.sort(
         key=lambda r: (
             place.get(r["cell"], len(place)),
             r["cell"],
-            r["launch"],
+            launch_order(r["launch"]),
             r.get("attempt") or 0,
+            r["concurrency"],
             r["load_id"],
         )
     )

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from sgmatrix.core.flags import Kind, is_barred
+from sgmatrix.core.layout import base_launch
 from sgmatrix.present.outcome import Outcome
 from sgmatrix.present.points import Row, measured
 
@@ -139,7 +140,7 @@ def cell_view(cell: str, rows: Sequence[Row], outcomes: Sequence[Outcome]) -> Ce
         best=max((load for load in loads if load.output_tok_s), key=_rank, default=None),
         single=next((load for load in loads if load.concurrency == 1), None),
         ready_s=tuple(one.ready_s for one in outcomes if one.ready_s is not None),
-        launches=len({row["launch"] for row in ok}),
+        launches=len({base_launch(row["launch"]) for row in ok}),
     )
 
 

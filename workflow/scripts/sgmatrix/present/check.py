@@ -26,7 +26,7 @@ def _problems(cell: CellView) -> list[str]:
     for launch, names in doubts.items():
         if names and launch not in lines:
             lines[launch] = "invalid: " + ", ".join(names)
-    problems = [f"{cell.cell}, launch {launch}: {text}" for launch, text in sorted(lines.items())]
+    problems = [f"{cell.cell}, launch {launch}: {text}" for launch, text in lines.items()]
     if cell.status == "not run":
         problems.append(f"{cell.cell}: not run: {cell.ok} of {cell.planned} points were measured")
     return problems
