@@ -12,6 +12,7 @@ import pytest
 
 from builders import campaign
 from finished import Finished
+from sgmatrix.core.files import read_json, write_json
 from sgmatrix.present.report import number, render, write_report
 
 SCRIPTS = Path(__file__).parents[3] / "workflow" / "scripts"
@@ -358,3 +359,14 @@ def test_facts_of_the_node_are_shown_where_there_are_any(told):
 )
 def test_a_number_has_about_three_digits_and_a_missing_one_none(value, text):
     assert number(value) == text
+
+
+def test_an_axis_that_no_code_reads_is_named_on_the_page(tmp_path):
+    history = Finished(tmp_path, campaign())
+    history.measured("tp1", rates={1: 64, 2: 100})
+    plan = read_json(history.layout.plan)
+    write_json(history.layout.plan, {**plan, "warnings": ["dead_flag: axis <steps> does nothing"]})
+
+    page, _ = render(history.layout, history.collect())
+
+    assert "dead_flag: axis &lt;steps&gt; does nothing" in page

@@ -33,7 +33,7 @@ from sgmatrix.plan.engines import engine_facts
 from sgmatrix.plan.inspection import AxisAudit, audit_axes, refused_cells
 from sgmatrix.plan.plan import Plan, make_plan, plan_record
 from sgmatrix.present.differences import differences
-from sgmatrix.present.plan_view import plan_text
+from sgmatrix.present.plan_view import audit_lines, plan_text
 from sgmatrix.present.progress import Progress
 
 DEFAULT_CAMPAIGN = "config/config.yaml"
@@ -120,7 +120,11 @@ class Session:
             if self.campaign.server.port != "auto":
                 preflight.check_port(self.campaign.server.port)
         former = read_json_or_none(self.layout.plan)
-        write_json(self.layout.plan, plan_record(self.plan, self.campaign, former))
+        record = plan_record(self.plan, self.campaign, former)
+        # one cell has no axes to judge: what the campaign's plan said of them stays
+        repeated = self.campaign.rerun is not None and former is not None
+        record["warnings"] = former.get("warnings", []) if repeated else audit_lines(audits)
+        write_json(self.layout.plan, record)
         marker = self.layout.stopping.absolute()
         marker.unlink(missing_ok=True)
         os.environ[STOPPING_VARIABLE] = str(marker)
