@@ -10,7 +10,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup dev demo test lint docs ui clean-envs
+.PHONY: help setup dev demo test chromium lint docs ui clean-envs
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -24,8 +24,16 @@ dev:
 demo: setup ## set up, then run the default campaign on the real SGLang CPU engine
 	@.venv/bin/snakemake
 
-test: setup dev lint ## set up, lint, and run all tests
-	@.venv/bin/python -m pytest
+test: setup dev lint chromium ## set up, lint, and run all tests
+	@if command -v chromium >/dev/null; then .venv/bin/python -m pytest; \
+	  else .venv/bin/python -m pytest -m "not browser"; fi
+
+# The pages are tested in a real browser, from Debian's packages, where that may be installed.
+chromium:
+	@command -v chromium >/dev/null || \
+	  { test "$$(id -u)" = 0 && echo "installing chromium" && apt-get -qq update \
+	    && DEBIAN_FRONTEND=noninteractive apt-get -qq -y install chromium >/dev/null; } || \
+	  echo "chromium is not there, so the pages are not tested in a browser: apt-get install chromium"
 
 lint: dev ## check style, types and the workflow
 	@.venv/bin/ruff check .
