@@ -26,8 +26,7 @@ localrules:
 rule all:
     default_target: True
     input:
-        "<results>/report/index.html",
-        "<results>/tracking.json",
+        campaign_files,
 
 
 onstart:

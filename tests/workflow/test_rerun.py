@@ -132,6 +132,8 @@ def test_without_snakemakes_own_records_ours_decide(done: Lab) -> None:
         text = (done.folder / "campaign.yaml").read_text()
         other.write_text(text.replace("\nload:\n", "\nload:\n  seed: 2\n"))
         before = done.attempts()
+        done.snakemake("plan", config=other)
+        assert (done.root / "report/index.html").exists()  # looking at a plan withdraws nothing
 
         run = done.snakemake(config=other)
 

@@ -93,6 +93,13 @@ def points_of(wildcards):
     return [f"{folder}/{p.load_id}.json" for p in launch_of(wildcards).points]
 
 
+def campaign_files(wildcards):
+    """What a campaign is run for. Asked first of all when the graph is built for a real run."""
+    if workflow.is_main_process and workflow.executor_plugin and not workflow.dryrun:
+        SESSION.forget_stale_records()
+    return ["<results>/report/index.html", "<results>/tracking.json"]
+
+
 def final_records(wildcards):
     return [
         f"<results>/cells/{one.cell}/launch-{one.launch}/teardown.json"

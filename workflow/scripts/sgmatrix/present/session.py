@@ -281,8 +281,6 @@ def open_session(workflow: Any) -> Session:
     except SgmatrixError as refusal:
         _refuse(refusal)
     if workflow.is_main_process:
-        if not workflow.output_settings.dryrun:
-            session.forget_stale_records()
         from snakemake.logging import logger
 
         logger.addFilter(_Quiet(session))
