@@ -121,6 +121,7 @@ def launch_spec(
         "asked_at": STARTED_AT,
         "token": "0123456789abcdef",
         **plan["settings"],
+        "deadlines": plan["cells"][cell]["deadlines"],
         **changes,
     }
 

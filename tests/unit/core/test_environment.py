@@ -15,7 +15,8 @@ def two_cores(monkeypatch):
 @pytest.mark.parametrize(
     "name",
     ["PYTHONPATH", "SGLANG_USE_CPU_ENGINE", "SGL_X", "SNAKEMAKE_PROFILE", "OMP_NUM_THREADS",
-     "MKL_NUM_THREADS", "VIRTUAL_ENV", "MLFLOW_TRACKING_URI"],
+     "MKL_NUM_THREADS", "VIRTUAL_ENV", "MLFLOW_TRACKING_URI", "NCCL_P2P_DISABLE", "LD_PRELOAD",
+     "TORCHINDUCTOR_CACHE_DIR", "CUDA_LAUNCH_BLOCKING"],
 )  # fmt: skip
 def test_what_would_change_how_the_engine_runs_is_not_inherited(monkeypatch, name):
     monkeypatch.setenv(name, "from the caller")

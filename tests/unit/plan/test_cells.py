@@ -1,6 +1,7 @@
 """From a point of the matrix to a cell: id, flags, arguments, key."""
 
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -8,10 +9,13 @@ from hypothesis import strategies as st
 
 from builders import campaign, campaign_data
 from sgmatrix.core.errors import SgmatrixError
+from sgmatrix.plan.axes import flag_arguments, given_by, value_text
 from sgmatrix.plan.campaign import Campaign
-from sgmatrix.plan.cells import cell_id, flag_arguments, make_cell, server_flags, value_text
+from sgmatrix.plan.cells import cell_id, server_flags
+from sgmatrix.plan.cells import make_cell as make_real_cell
 from sgmatrix.plan.engines import Installation
 from sgmatrix.plan.model import ModelFacts
+from sgmatrix.plan.overrides import settings_of
 
 MODEL = ModelFacts("tiny", "/models/tiny", None, "d1", 1024)
 PATH_SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")  # the wildcard's pattern in common.smk
@@ -26,8 +30,20 @@ def engine(**changes):
         "lock": "l1",
         "client_extension": None,
         "package": "",
+        "contents": "c1",
+        "plugins": {},
     }
     return Installation(**{**given, **changes})
+
+
+def make_cell(point, what, installed, model):
+    """A cell with the settings that the campaign gives it."""
+    return make_real_cell(point, what, installed, model, settings_of(what, point), Path("/project"))
+
+
+def axes_flags(point, engine_flags):
+    """The server flags that the axes of a point and an engine give."""
+    return server_flags(given_by(point, {}, []).flags, engine_flags)
 
 
 def cell(point=None, *, installed=None, model=MODEL, name="made-up", **declared):
@@ -54,7 +70,9 @@ def cell(point=None, *, installed=None, model=MODEL, name="made-up", **declared)
         ({"decode_steps": 1, "no_such_flag": None}, "ds1"),
         ({"no_such_flag": None}, "base"),
         ({"standin_fault": "die_after:30", "parallelism": "tp1"}, "tp1-standin-fault-die-after-30"),
-        ({"oea": {"k0": 4, "rho": 0.5}}, "oea-k0-4-rho-0.5"),
+        ({"oea": {"k0": 4}, "parallelism": "tp8"}, "tp8-oea4"),
+        ({"oea": {"k0": 4, "p": 0.5}}, "oea4-p0.5"),
+        ({"oea": "off"}, "oea-off"),
         ({"a": 1.5, "b": 2}, "a-1.5-b-2"),
     ],
 )
@@ -123,7 +141,7 @@ def test_axes_are_their_own_flags_and_win_over_the_engine_s():
         "sampling_backend": None,
     }
 
-    flags = server_flags(point, {"attention_backend": "triton", "sampling_backend": "pytorch"})
+    flags = axes_flags(point, {"attention_backend": "triton", "sampling_backend": "pytorch"})
 
     assert flags == {
         "tp_size": 4,
@@ -167,7 +185,7 @@ def test_arguments_are_sorted_bare_where_true_and_left_out_where_false_or_null()
     [(None, None), ("a", "a"), (True, "on"), (False, "off"), (8, "8"), (0.9, "0.9"), ({}, "{}")],
 )
 def test_a_value_has_one_text(value, want):
-    assert value_text(value) == want
+    assert value_text("x", value) == want
 
 
 @pytest.mark.parametrize("spelling", ["tp", "tp-size", "tp_size", "tensor_parallel_size"])
@@ -190,7 +208,7 @@ def test_an_axis_of_another_spelling_counts_too():
 def test_what_the_launcher_sets_is_refused_in_axes_and_in_engine_flags(name):
     for point, flags in (({name: "x"}, {}), ({}, {name: "x"})):
         with pytest.raises(SgmatrixError) as caught:
-            server_flags(point, flags)
+            axes_flags(point, flags)
 
         assert caught.value.code == "config_rejected"
         assert caught.value.facts == f"{name.replace('-', '_')} is set by the workflow itself"
@@ -213,7 +231,7 @@ def test_what_the_launcher_sets_is_refused_in_axes_and_in_engine_flags(name):
 )
 def test_a_memory_fraction_that_is_no_share_is_refused_with_a_remedy(value, near):
     with pytest.raises(SgmatrixError) as caught:
-        server_flags({"mem_fraction": value}, {})
+        axes_flags({"mem_fraction": value}, {})
 
     assert str(caught.value) == (
         f"config_rejected: mem_fraction = {value!r}, allowed 0 < value < 1; "
@@ -223,7 +241,7 @@ def test_a_memory_fraction_that_is_no_share_is_refused_with_a_remedy(value, near
 
 def test_the_engine_s_own_memory_fraction_is_held_to_the_same_rule():
     with pytest.raises(SgmatrixError, match="mem_fraction = 90, "):
-        server_flags({}, {"mem_fraction_static": 90})
+        axes_flags({}, {"mem_fraction_static": 90})
 
 
 # --- cells ---------------------------------------------------------------------------------------
@@ -332,4 +350,4 @@ def test_every_cell_of_a_campaign_has_a_key_of_its_own():
 )
 def test_flags_that_would_contradict_the_cells_name_are_refused(point, words):
     with pytest.raises(SgmatrixError, match=words):
-        server_flags(point, {})
+        axes_flags(point, {})

@@ -6,8 +6,8 @@ import json
 import pytest
 
 from sgmatrix.core.errors import SgmatrixError
-from sgmatrix.plan.campaign import Engine
 from sgmatrix.plan.engines import installation
+from sgmatrix.plan.parts import Engine
 
 
 class MadeUp:

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from builders import campaign
-from sgmatrix.plan.campaign import Model
 from sgmatrix.plan.limits import impossibilities
 from sgmatrix.plan.model import ModelFacts, model_facts
+from sgmatrix.plan.parts import Model
 
 GLM5 = ModelFacts("glm-5", "/m", None, "d", 151552, heads=64, experts=256, context_length=202752)
 LOAD = campaign().load

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from sgmatrix.core.errors import SgmatrixError
-from sgmatrix.plan.campaign import Model
 from sgmatrix.plan.model import model_facts
+from sgmatrix.plan.parts import Model
 
 
 @pytest.fixture

@@ -10,16 +10,10 @@ from builders import PROJECT, STANDIN, History, campaign, campaign_data
 from sgmatrix.core.errors import SgmatrixError
 from sgmatrix.core.files import write_json
 from sgmatrix.core.layout import Layout
-from sgmatrix.plan import plan as plan_module
+from sgmatrix.plan import launches as launches_module
 from sgmatrix.plan.campaign import Campaign, read_campaign
-from sgmatrix.plan.plan import (
-    LoadPoint,
-    asked_attempt,
-    cell_campaign,
-    derive_seed,
-    make_plan,
-    plan_record,
-)
+from sgmatrix.plan.launches import LoadPoint, asked_attempt, derive_seed
+from sgmatrix.plan.plan import make_plan, plan_record
 from sgmatrix.plan.yaml_strict import yaml_text
 
 AB = {"parallelism": ["tp1", "tp2"]}
@@ -86,7 +80,7 @@ def test_a_point_s_key_changes_with_cell_load_seed_client_and_harness(tmp_path, 
         "length": keys(load={**load, "output_len": 5}),
         "seed": keys(load={**load, "seed": 2}),
     }
-    monkeypatch.setattr(plan_module, "HARNESS_VERSION", 99)
+    monkeypatch.setattr(launches_module, "HARNESS_VERSION", 99)
     other["harness"] = keys()
 
     assert len({*base, *(key for some in other.values() for key in some)}) == 6 * 2
@@ -149,9 +143,9 @@ def test_all_cells_that_cannot_be_are_named_at_once(tmp_path):
         "fix: it is a share of the memory, not a percentage; write 0.85"
     )
     assert str(caught.value).splitlines() == [
-        "config_rejected: cell tp8-mf0.50 needs 8 GPUs, node.gpus = 4",
-        heads,
         refusal,
+        "config_rejected: cell tp8-mf0.50: needs 8 GPUs, node.gpus = 4",
+        heads,
     ]
 
 
@@ -294,7 +288,7 @@ def test_a_cell_s_own_file_gives_the_same_cell_alone(tmp_path, cell):
 
 def test_a_cell_s_own_file_is_a_campaign_that_makes_new_attempts(tmp_path):
     what = campaign(axes=AB, launches=2)
-    data = cell_campaign(what, plan(tmp_path, what).cells["tp2"])
+    data = plan(tmp_path, what).reproduce["tp2"]
 
     assert Campaign.model_validate(data).rerun.launches == ["1", "2"]
     assert data["axes"] == {"parallelism": ["tp2"]}
@@ -335,7 +329,7 @@ def test_the_record_holds_the_axes_as_text_and_the_settings_of_the_campaign(tmp_
 
     assert record["cells"]["tp1-x-on"]["axes_text"] == {"parallelism": "tp1", "x": "on", "y": None}
     assert record["settings"]["node"] == {"gpus": 2}
-    assert record["settings"]["deadlines"]["stop_s"] == 5
+    assert record["cells"]["tp1-x-on"]["deadlines"]["stop_s"] == 5
     assert (record["campaign"], record["study"]) == ("made-up", "tests")
 
 

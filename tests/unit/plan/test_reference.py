@@ -1,6 +1,7 @@
 """The schema and the reference page are those of the models."""
 
 import json
+import re
 from pathlib import Path
 
 import jsonschema
@@ -29,13 +30,21 @@ def test_the_schema_takes_our_campaigns_and_refuses_a_typo(file):
         jsonschema.validate({**data, "load": {**data["load"], "concurency": [1]}}, schema)
 
 
-def test_every_key_has_a_line_with_its_meaning():
-    lines = reference_text().partition("## Keys")[2].splitlines()
-    for name in Campaign.model_fields:
-        (line,) = [line for line in lines if line.startswith(f"| `{name}` |")]
-        assert not line.endswith("|  |"), line
-    assert any(line.startswith("| `engines.<name>.python` | text | required |") for line in lines)
-    assert "| `load.requests.min` | whole number, >= 1 | `8` |" in reference_text()
+def test_every_key_has_a_line_with_type_default_meaning_and_example():
+    rows = {
+        cells[1].strip(): [cell.strip() for cell in cells[2:-1]]
+        for line in reference_text().partition("## Keys")[2].splitlines()
+        if len(cells := re.split(r"(?<!\\)\|", line)) == 7 and "`" in cells[1]
+    }
+
+    assert {f"`{name}`" for name in Campaign.model_fields} <= rows.keys()
+    assert len(rows) > 60
+    for key, (kind, default, meaning, example) in rows.items():
+        assert kind and default and meaning, key
+        made_of_others = "mapping, below" in kind or "mapping of names" in kind
+        assert example or made_of_others or key == "`rerun.recorded`", key
+    assert rows["`engines.<name>.python`"][:2] == ["text", "required"]
+    assert rows["`load.requests.min`"][:2] == ["whole number, >= 1", "`8`"]
 
 
 def test_the_builders_campaign_is_one():

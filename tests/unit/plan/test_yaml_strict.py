@@ -46,9 +46,6 @@ def refusal(read, tmp_path):
         ("y", "y"),
         ("true", True),
         ("False", False),
-        ("010", "010"),
-        ("0x10", "0x10"),
-        ("1_000", "1_000"),
         ("12:30", "12:30"),
         ("2026-01-01", "2026-01-01"),
         (".nan", ".nan"),
@@ -75,6 +72,17 @@ def test_a_word_is_what_people_take_it_for(read, word, want):
 
     assert value == want
     assert type(value) is type(want)
+
+
+@pytest.mark.parametrize("word", ["010", "08", "-07", "0x10", "0o10", "0b11", "1_000", "00"])
+def test_a_number_that_programs_read_differently_is_refused_unless_it_is_quoted(
+    read, refusal, word
+):
+    assert refusal(f"a: 1\nkey: {word}\n") == (
+        f"c.yaml, line 2: {word} is read as different numbers by different programs; write a plain "
+        f'decimal number, or "{word}" in quotes where text is meant'
+    )
+    assert read(f'key: "{word}"\n') == {"key": word}
 
 
 @pytest.mark.parametrize("word", ["tp8", "tp4pp2", "nan", "nulls", "truest", "1.2.3", "-", "e5"])

@@ -53,6 +53,28 @@ def test_an_axis_that_nothing_reads_is_named_with_its_flag_and_version():
     )
 
 
+def test_variables_of_the_shell_that_servers_do_not_get_are_named(history, monkeypatch):
+    for name in ("NCCL_DEBUG", "NCCL_ALGO"):
+        monkeypatch.setenv(name, "x")
+    engine = history.campaign.engines["standin"]
+    engine.env["NCCL_ALGO"] = "Ring"  # the campaign gives it one of its own
+
+    told = [line for line in view(history) if line.startswith("not passed on")]
+
+    assert told == [
+        "not passed on to servers: NCCL_DEBUG; declare in engines.<name>.env what they need"
+    ]
+
+
+def test_cells_that_are_excluded_are_named(tmp_path):
+    exclude = [{"parallelism": "tp2", "decode_steps": 4}]
+    axes = {"parallelism": ["tp1", "tp2"], "decode_steps": [1, 4]}
+    lines = view(Finished(tmp_path, campaign(axes=axes, exclude=exclude)))
+
+    assert "left out by exclude: parallelism=tp2, decode_steps=4" in lines
+    assert lines[0].startswith("campaign made-up: 3 cells")
+
+
 def test_a_long_list_of_cells_is_cut_in_the_middle(tmp_path):
     many = Finished(tmp_path, campaign(axes={"chunked_prefill_size": list(range(1, 101))}))
     lines = view(many)

@@ -7,7 +7,7 @@ from finished import Finished
 from sgmatrix.core.files import read_json
 from sgmatrix.plan.plan import make_plan
 from sgmatrix.present.differences import differences
-from sgmatrix.present.repeat import agreement_lines, agreement_tables
+from sgmatrix.present.repeat import agreement_lines, store_agreements
 
 
 @pytest.mark.parametrize(
@@ -30,11 +30,13 @@ def test_the_table_is_stored_with_both_attempts_and_printed(tmp_path):
     history.measured("tp1", rates={1: 64, 2: 100})
     history.measured("tp1", rates={1: 64, 2: 110})
 
-    tables = agreement_tables(history.layout, make_plan(history.campaign, history.layout, PROJECT))
+    tables = store_agreements(history.layout, make_plan(history.campaign, history.layout, PROJECT))
 
     stored = read_json(history.layout.launch("tp1", "1") / "agreement.json")
     assert stored["attempts"] == {"old": 1, "new": 2}
-    (table,) = tables.values()
+    (repeated,) = tables
+    assert (repeated.cell, repeated.launch, repeated.old, repeated.new) == ("tp1", "1", 1, 2)
+    table = repeated.points
     at_2 = next(
         one for one in table if one.metric == "output_tok_s" and one.load_id.startswith("c0002")
     )
@@ -50,5 +52,5 @@ def test_a_cell_that_was_measured_once_has_no_table(tmp_path):
     history.measured("tp1", rates={1: 64, 2: 100})
 
     assert (
-        agreement_tables(history.layout, make_plan(history.campaign, history.layout, PROJECT)) == {}
+        store_agreements(history.layout, make_plan(history.campaign, history.layout, PROJECT)) == []
     )

@@ -275,7 +275,22 @@ def test_a_superseded_attempt_is_folded_away_and_counts_no_more(told):
 
     assert "Failed:" not in page.text and "cells ok 3 of 3" in page.text
     assert re.search(r"<details><summary>2 points of earlier or interrupted attempts", html)
-    assert [row["launch"] for row in page.table(2)] == ["1 attempt 1"] * 2
+    assert [row["launch"] for row in page.table(3)] == ["1 attempt 1"] * 2
+
+
+def test_a_launch_that_was_repeated_stands_beside_its_attempt_before(told):
+    told.measured("tp1", rates={1: 64, 2: 121})
+
+    html, _ = render(told.layout, told.collect())
+
+    assert "<summary>tp1: attempt 2 beside attempt 1</summary>" in html
+    found = {
+        (row["load point"].partition("-")[0], row["metric"]): row for row in Page(html).table(2)
+    }
+    assert len(found) == 2 * 3
+    at_2 = found["c0002", "output_tok_s"]
+    assert (at_2["before"], at_2["now"], at_2["change"]) == ("100", "121", "+21.0 %")
+    assert (at_2["known noise"], at_2["verdict"]) == ("unknown, n=1", "unknown")
 
 
 def test_a_campaign_of_which_all_cells_failed(tmp_path):

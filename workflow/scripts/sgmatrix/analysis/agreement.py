@@ -55,6 +55,56 @@ class Agreement:
         return asdict(self)
 
 
+@dataclass(frozen=True)
+class Repeated:
+    """A launch that was measured again, and how it agrees with its last attempt before."""
+
+    cell: str
+    launch: str
+    old: int
+    """Attempt before."""
+    new: int
+    points: tuple[Agreement, ...]
+
+
+def repeated_launches(rows: Iterable[Mapping[str, Any]]) -> list[Repeated]:
+    """Return every launch that has an earlier attempt of the same server, compared with it.
+
+    Args:
+        rows: rows of `points` of a whole campaign, all attempts.
+    """
+    launches: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    cells: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        if row["status"] == "ok":
+            launches.setdefault((row["cell"], row["launch"]), []).append(row)
+            cells.setdefault(row["cell"], []).append(row)
+    found = []
+    for (cell, launch), mine in launches.items():
+        new = {row["load_id"]: row for row in mine if row["current"]}
+        if not new:
+            continue
+        current = next(iter(new.values()))
+        before = [
+            row for row in mine if not row["current"] and row["cell_key"] == current["cell_key"]
+        ]
+        if not before:
+            continue
+        last = max(row["attempt"] for row in before)
+        old = {row["load_id"]: row for row in before if row["attempt"] == last}
+        # every earlier start of the same server tells of its noise, whichever launch it was
+        others = [
+            row
+            for row in cells[cell]
+            if row["cell_key"] == current["cell_key"]
+            and (row["launch"], row["attempt"])
+            not in ((launch, last), (launch, current["attempt"]))
+        ]
+        points = tuple(agreements(old, new, others))
+        found.append(Repeated(cell, launch, last, current["attempt"], points))
+    return found
+
+
 def relative(old: float | None, new: float | None) -> float | None:
     """Return (new - old) / old, None where that does not exist."""
     return None if old is None or new is None or old == 0 else (new - old) / old

@@ -5,21 +5,40 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 
-# Variables that would change which code an interpreter runs, or how; an engine sees only the
-# ones that its campaign names.
-_NOT_INHERITED = (
-    "PYTHON",
+# Variables that can change what is measured; an engine sees only the ones that its campaign
+# names, so that a number does not depend on the shell that happened to run it.
+_CHANGES_NUMBERS = (
+    "CUDA_DEVICE",
+    "CUDA_LAUNCH",
+    "CUDA_MODULE",
+    "CUDA_VISIBLE",
+    "FLASHINFER_",
+    "GLIBC_TUNABLES",
+    "GOMP_",
+    "KMP_",
+    "LD_PRELOAD",
+    "MALLOC_",
+    "MKL_",
+    "NCCL_",
+    "OEA_",
+    "OMP_",
+    "OPENBLAS_",
+    "PYTORCH_",
     "SGLANG_",
     "SGL_",
-    "SNAKEMAKE",
-    "OMP_",
-    "MKL_",
-    "VIRTUAL_ENV",
-    "MLFLOW_",
+    "TORCH",
+    "TRITON_",
 )
+# Variables of the program that runs, which would change which code an interpreter runs.
+_NOT_INHERITED = (*_CHANGES_NUMBERS, "PYTHON", "SNAKEMAKE", "VIRTUAL_ENV", "MLFLOW_")
 
 TOKEN_VARIABLE = "SGMATRIX_TOKEN"  # noqa: S105 - a name, no password
 """Marks every process of a server, wherever it went, as one of a certain warden's."""
+
+
+def kept_from_engines() -> list[str]:
+    """Return the variables of this shell that could change numbers and are not passed on."""
+    return sorted(name for name in os.environ if name.startswith(_CHANGES_NUMBERS))
 
 
 def engine_environment(declared: Mapping[str, str]) -> dict[str, str]:

@@ -9,11 +9,12 @@ from sgmatrix.core.version import HARNESS_VERSION
 
 
 def recorded_facts(
-    engine: str, engines: Mapping[str, Any], client: str, node: Mapping[str, Any]
+    cell: Mapping[str, Any], engines: Mapping[str, Any], client: str, node: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return what a cell's own record says of where it was measured, to be compared later."""
     return {
-        "engine": {"name": engine, **engines[engine]},
+        "engine": {"name": cell["engine"], **engines[cell["engine"]]},
+        "patches": dict(cell["patches"]),
         "client": client,
         "harness": HARNESS_VERSION,
         "node": dict(node),

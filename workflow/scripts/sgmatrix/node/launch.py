@@ -22,6 +22,7 @@ from sgmatrix.core.version import HARNESS_VERSION
 from sgmatrix.node import proc
 from sgmatrix.node.facts import node_facts
 from sgmatrix.node.server import Server, messages, raise_if_environment, start_warden
+from sgmatrix.plan.patched_copy import PatchedCopy, patch_diff, provide
 
 OWNER_VARIABLE = "SGMATRIX_OWNER"
 """JSON identity of the process whose end ends every server: Snakemake's."""
@@ -62,6 +63,7 @@ def run_launch(layout: Layout, cell: str, launch: str) -> dict[str, Any]:
     refuse_when_stopped()
     attempt = max([planned["attempt"], *(n + 1 for n in layout.attempt_numbers(cell, launch))])
     facts = node_facts(plan["cells"][cell]["device"])
+    copy = _patched_copy(plan["cells"][cell])
     run_dir = Path(tempfile.mkdtemp(prefix="sgmatrix-"))
     me = proc.identify(os.getpid())
     assert me is not None
@@ -85,6 +87,7 @@ def run_launch(layout: Layout, cell: str, launch: str) -> dict[str, Any]:
         "owner": _owner(),
         "job": me.record(),
         **plan["settings"],
+        "deadlines": plan["cells"][cell]["deadlines"],
     }
     write_json(run_dir / "spec.json", spec)
     try:
@@ -123,12 +126,23 @@ def run_launch(layout: Layout, cell: str, launch: str) -> dict[str, Any]:
         raise SgmatrixError("interrupted", f"the warden of {cell} launch {launch} was ended")
     folder = Path(record["attempt_dir"])
     write_json(folder / "node.json", facts)
-    recorded = recorded_facts(spec["cell"]["engine"], plan["engines"], plan["client"]["id"], facts)
+    if copy is not None:
+        write_text(folder / "patches.diff", patch_diff(copy))
+    recorded = recorded_facts(spec["cell"], plan["engines"], plan["client"]["id"], facts)
     write_text(folder / "cell.yaml", _cell_yaml(spec["cell"]["reproduce"], recorded))
     write_json(folder / "server.json", record)
     if record["live"] is not None:
         Server.from_record(record).ask(ask="release", job=me.record())
     return record
+
+
+def _patched_copy(cell: dict[str, Any]) -> PatchedCopy | None:
+    """Return the patched copy that a cell runs, made here where it is not there yet."""
+    if cell["copy"] is None:
+        return None
+    copy = PatchedCopy.from_record(cell["copy"])
+    provide(copy, cell["python"], cell["env"])
+    return copy
 
 
 def _cell_yaml(reproduce: dict[str, Any], recorded: dict[str, Any]) -> str:

@@ -1,98 +1,79 @@
-"""From a point of the matrix to a cell: readable id, key, flags, command line."""
+"""From a point of the matrix to a cell: readable id, key, flags, environment, command line."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from sgmatrix.core.errors import SgmatrixError
-from sgmatrix.plan.bundles import parallelism_flags, ranks_of
-from sgmatrix.plan.campaign import AxisValue, Campaign
-from sgmatrix.plan.engines import Installation
-from sgmatrix.plan.matrix import Point
+from sgmatrix.core.hashing import digest
+from sgmatrix.plan.axes import (
+    ID_ORDER,
+    Given,
+    Point,
+    flag_arguments,
+    flag_name,
+    given_by,
+    id_part,
+)
+from sgmatrix.plan.bundles import ranks_of
+from sgmatrix.plan.campaign import Campaign
+from sgmatrix.plan.engines import Installation, project_paths
 from sgmatrix.plan.model import ModelFacts
+from sgmatrix.plan.overrides import Settings
+from sgmatrix.plan.parts import AxisValue
+from sgmatrix.plan.patched_copy import PatchedCopy, python_path
+from sgmatrix.plan.patches import patch_hash, planned_copy
 
-# Axis -> (short form in the id, server flag). Any other axis is the flag of its own name.
-_KNOWN = {
-    "engine": ("", None),
-    "parallelism": ("", None),
-    "decode_steps": ("ds", "num_continuous_decode_steps"),
-    "mem_fraction": ("mf", "mem_fraction_static"),
-}
 _ID_LIMIT = 100
 
-# SGLang's other spellings of the flags that say how many GPUs a cell takes.
-_ALIASES = {
-    "tp": "tp_size",
-    "pp": "pp_size",
-    "dp": "dp_size",
-    "ep": "ep_size",
-    "tensor_parallel_size": "tp_size",
-    "pipeline_parallel_size": "pp_size",
-    "data_parallel_size": "dp_size",
-    "expert_parallel_size": "ep_size",
-}
+# Names that some file systems keep for devices.
+_DEVICES = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.IGNORECASE)
 
 # Flags that the launcher sets itself.
 _OURS = {"host", "port", "served_model_name", "model_path", "model"}
 
-
-def digest(data: Any) -> str:
-    """Return the sha256 of a value's canonical JSON."""
-    text = json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def value_text(value: AxisValue) -> str | None:
-    """Return an axis value as text for ids, columns and parameters; None where not set."""
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    return json.dumps(value, sort_keys=True)
+_SIZES = {"tp_size", "pp_size", "dp_size", "ep_size"}
+_PARALLEL = (*sorted(_SIZES), "enable_dp_attention")
 
 
 def cell_id(point: Mapping[str, AxisValue]) -> str:
-    """Return the readable, path-safe id of a point, such as `tp8-ds8-mf0.90`.
+    """Return the readable, path-safe id of a point, such as `tp8-ds8-mf0.90-oea4`.
 
     It depends on the values alone, not on the order of the file.
     """
-    order = {name: i for i, name in enumerate(_KNOWN)}
-    parts = []
-    for axis in sorted(point, key=lambda name: (order.get(name, len(order)), name)):
-        value = point[axis]
-        text = value_text(value)
-        if text is None:
-            continue
-        if axis == "mem_fraction" and isinstance(value, int | float) and round(value, 2) == value:
-            text = f"{value:.2f}"
-        short = _KNOWN[axis][0] if axis in _KNOWN else axis.replace("_", "-") + "-"
-        parts.append(short + re.sub(r"[^A-Za-z0-9.]+", "-", text).strip("-."))
-    name = "-".join(part for part in parts if part) or "base"
-    if len(name) > _ID_LIMIT:
+    order = {name: i for i, name in enumerate(ID_ORDER)}
+    axes = sorted(point, key=lambda name: (order.get(name, len(order)), name))
+    name = "-".join(part for axis in axes if (part := id_part(axis, point[axis]))) or "base"
+    if len(name) > _ID_LIMIT or _DEVICES.fullmatch(name):
         name = f"{name[: _ID_LIMIT - 9]}-{digest(dict(point))[:8]}"
     return name
 
 
-def _flag(name: str) -> str:
-    """Return the one name of a server flag, whichever spelling of it was used."""
-    name = name.replace("-", "_")
-    return _ALIASES.get(name, name)
-
-
-def server_flags(point: Point, engine_flags: Mapping[str, AxisValue]) -> dict[str, AxisValue]:
-    """Return the server flags of a cell: the engine's defaults, overridden by the axes.
+def server_flags(
+    given: Mapping[str, AxisValue],
+    engine_flags: Mapping[str, AxisValue],
+    override_flags: Mapping[str, AxisValue] | None = None,
+) -> dict[str, AxisValue]:
+    """Return the server flags of a cell: the engine's, then an override's, then the axes'.
 
     Raises:
-        SgmatrixError: `config_rejected` for a flag that the launcher sets, or an impossible value.
+        SgmatrixError: `config_rejected` for a flag that the launcher sets, an impossible value,
+            or an override of what an axis says.
     """
-    flags: dict[str, AxisValue] = {_flag(name): value for name, value in engine_flags.items()}
-    flags |= _axis_values(point)
-    for flag in _SIZES & flags.keys():
+    overridden = {flag_name(name): value for name, value in (override_flags or {}).items()}
+    if clash := sorted(overridden.keys() & given.keys()):
+        raise SgmatrixError(
+            "config_rejected",
+            f"overrides set the server flag {clash[0]}, which an axis sets as well",
+            fix="take it out of the override, or use exclude and include",
+        )
+    flags: dict[str, AxisValue] = {flag_name(name): value for name, value in engine_flags.items()}
+    flags |= {**overridden, **given}
+    for flag in sorted(_SIZES & flags.keys()):
         size = flags[flag]
         if not isinstance(size, int) or isinstance(size, bool) or size < 1:
             raise SgmatrixError(
@@ -102,65 +83,21 @@ def server_flags(point: Point, engine_flags: Mapping[str, AxisValue]) -> dict[st
         raise SgmatrixError(
             "config_rejected", f"{taken[0]} is set by the workflow itself", fix="take it out"
         )
-    fraction = flags.get("mem_fraction_static")
-    if fraction is not None and not (
+    _check_fraction(flags.get("mem_fraction_static"))
+    return flags
+
+
+def _check_fraction(fraction: AxisValue) -> None:
+    if fraction is None or (
         isinstance(fraction, int | float) and not isinstance(fraction, bool) and 0 < fraction < 1
     ):
-        near = (
-            f"; write {fraction / 100:g}"
-            if isinstance(fraction, int) and 1 < fraction < 100
-            else ""
-        )
-        raise SgmatrixError(
-            "config_rejected",
-            f"mem_fraction = {fraction!r}, allowed 0 < value < 1",
-            fix=f"it is a share of the memory, not a percentage{near}",
-        )
-    return flags
-
-
-def _axis_values(point: Point) -> dict[str, AxisValue]:
-    """Return the server flags that the axes of a point set; two axes may not set the same one."""
-    flags: dict[str, AxisValue] = {}
-    setter: dict[str, str] = {}
-    for axis, value in point.items():
-        mine: dict[str, AxisValue] = {}
-        if axis == "parallelism":
-            mine |= parallelism_flags(str(value))
-        elif axis != "engine" and value is not None:
-            mine[axis_flags(axis, [value])[0]] = value
-        for flag in mine:
-            if flag in setter:
-                raise SgmatrixError(
-                    "config_rejected",
-                    f"axes {setter[flag]} and {axis} both set the server flag {flag}",
-                    fix="keep one of them",
-                )
-            setter[flag] = axis
-        flags |= mine
-    return flags
-
-
-def axis_flags(axis: str, values: Sequence[AxisValue]) -> list[str]:
-    """Return the server flags that an axis sets, in Python's spelling."""
-    if axis == "engine":
-        return []
-    if axis == "parallelism":
-        return sorted({flag for value in values for flag in parallelism_flags(str(value))})
-    return [(_KNOWN[axis][1] if axis in _KNOWN else None) or _flag(axis)]
-
-
-def flag_arguments(flags: Mapping[str, AxisValue]) -> list[str]:
-    """Return the flags as an argument list; true is a bare flag, false and None are left out."""
-    arguments: list[str] = []
-    for name in sorted(flags):
-        value = flags[name]
-        if value is None or value is False:
-            continue
-        arguments.append("--" + name.replace("_", "-"))
-        if value is not True:
-            arguments.append(str(value_text(value)))
-    return arguments
+        return
+    near = f"; write {fraction / 100:g}" if isinstance(fraction, int) and 1 < fraction < 100 else ""
+    raise SgmatrixError(
+        "config_rejected",
+        f"mem_fraction = {fraction!r}, allowed 0 < value < 1",
+        fix=f"it is a share of the memory, not a percentage{near}",
+    )
 
 
 @dataclass(frozen=True)
@@ -183,30 +120,56 @@ class Cell:
     """Behind `python`, without host, port and served name, which differ per launch."""
     min_free_memory_mb: int
     expected_start_s: float
+    deadlines: Mapping[str, float]
+    """Seconds, by the keys of the campaign's `deadlines`."""
+    patches: Mapping[str, str]
+    """Hash of each patch by its name, in the order in which they are made."""
+    copy: Mapping[str, Any] | None
+    """The patched copy of the engine that is run, as `PatchedCopy.record` gives it."""
+
+    @property
+    def package(self) -> Path | None:
+        """Folder of the patched package; None where the installed one is run."""
+        return None if self.copy is None else PatchedCopy.from_record(self.copy).package
 
 
-def make_cell(point: Point, campaign: Campaign, engine: Installation, model: ModelFacts) -> Cell:
-    """Return the cell of one point of the matrix."""
+def make_cell(
+    point: Point,
+    campaign: Campaign,
+    engine: Installation,
+    model: ModelFacts,
+    settings: Settings,
+    project: Path,
+) -> Cell:
+    """Return the cell of one point of the matrix.
+
+    Raises:
+        SgmatrixError: `config_rejected` when its values cannot be.
+    """
     declared = campaign.engines[engine.name]
-    flags = server_flags(point, declared.flags)
-    parallel = {n: v for n, v in flags.items() if isinstance(v, int) and n in _PARALLEL}
-    ranks = ranks_of(parallel)
-    arguments = (
-        "-m",
-        "sglang.launch_server",
-        "--model-path",
-        model.path,
-        *flag_arguments(flags),
-    )
+    given = given_by(point, campaign.environments, campaign.patches)
+    flags = server_flags(given.flags, declared.flags, settings.flags)
+    env = _environment(declared.env, settings, given)
+    patches = {name: campaign.patches[name] for name in given.patches}
+    hashes = {name: patch_hash(patch) for name, patch in patches.items()}
+    ranks = ranks_of({n: v for n, v in flags.items() if isinstance(v, int) and n in _PARALLEL})
+    arguments = ["-m", "sglang.launch_server", "--model-path", model.path, *flag_arguments(flags)]
     key = digest(
         {
             # the model's folder may move; its digest stands for it
             "arguments": [a for a in arguments if a != model.path],
-            "env": campaign.engines[engine.name].env,
-            "engine": [engine.version, engine.lock],
+            "env": env,
+            "engine": [engine.version, engine.lock, engine.contents],
+            "patches": list(hashes.values()),
             "model": model.digest,
         }
     )
+    real_env = {name: project_paths(text, project) for name, text in env.items()}
+    copy = None
+    if patches:
+        copy = planned_copy(Path(engine.package), engine.contents, patches)
+        path = python_path([copy.folder, real_env.get("PYTHONPATH", "")])
+        real_env["PYTHONPATH"] = path
     return Cell(
         id=cell_id(point),
         key=key,
@@ -217,14 +180,30 @@ def make_cell(point: Point, campaign: Campaign, engine: Installation, model: Mod
         engine_version=engine.version,
         device=declared.device,
         python=engine.python,
-        env=dict(engine.env),
+        env=real_env,
         flags=flags,
-        arguments=arguments,
+        arguments=tuple(arguments),
         min_free_memory_mb=declared.min_free_memory_mb,
         expected_start_s=declared.expected_start_s,
+        deadlines=settings.deadlines.model_dump(),
+        patches=hashes,
+        copy=None if copy is None else copy.record(),
     )
 
 
-_SIZES = {"tp_size", "pp_size", "dp_size", "ep_size"}
-_SIZES = {"tp_size", "pp_size", "dp_size", "ep_size"}
-_PARALLEL = ("tp_size", "pp_size", "dp_size", "ep_size", "enable_dp_attention")
+def _environment(engine: Mapping[str, str], settings: Settings, given: Given) -> dict[str, str]:
+    """Return the declared environment of a cell: the engine's, an override's, the axes'."""
+    if clash := sorted(settings.env.keys() & given.env.keys()):
+        raise SgmatrixError(
+            "config_rejected",
+            f"overrides set the variable {clash[0]}, which an axis sets as well",
+            fix="take it out of the override, or use exclude and include",
+        )
+    changed = {**settings.env, **given.env}
+    if "PYTHONPATH" in changed:
+        raise SgmatrixError(
+            "config_rejected",
+            "PYTHONPATH in an axis or an override could hide the engine that was looked at",
+            fix="declare another engine with it, and use the axis engine",
+        )
+    return {**engine, **changed}

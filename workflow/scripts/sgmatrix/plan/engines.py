@@ -10,10 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
+from sgmatrix.core.cache import cached
 from sgmatrix.core.environment import engine_environment
 from sgmatrix.core.errors import SgmatrixError
-from sgmatrix.plan.campaign import Engine
+from sgmatrix.plan.parts import Engine
 
 
 @dataclass(frozen=True)
@@ -28,8 +30,12 @@ class Installation:
     """sha256 over the names and versions of all distributions that the interpreter sees."""
     package: str
     """Folder of the package `sglang`."""
+    contents: str
+    """sha256 over the contents of the package's source files."""
     client_extension: str | None
     """Path of SGLang's Rust load client, a CPython extension; None where there is none."""
+    plugins: Mapping[str, str]
+    """Version of each installed distribution whose name begins with `sglang_`."""
 
 
 def installation(name: str, engine: Engine, project: Path) -> Installation:
@@ -39,7 +45,7 @@ def installation(name: str, engine: Engine, project: Path) -> Installation:
         SgmatrixError: `engine_missing` when its interpreter or the package sglang is not there.
     """
     python = project / Path(engine.python).expanduser()  # an absolute path wins
-    env = {key: _project_paths(text, project) for key, text in engine.env.items()}
+    env = {key: project_paths(text, project) for key, text in engine.env.items()}
     fix = f"make setup, or correct engines.{name}.python"
     if not (python.is_file() and os.access(python, os.X_OK)):
         raise SgmatrixError(
@@ -60,12 +66,20 @@ def installation(name: str, engine: Engine, project: Path) -> Installation:
                 version=found[0].name.removeprefix("sglang-").removesuffix(".dist-info"),
                 lock=hashlib.sha256("\n".join(distributions).encode()).hexdigest(),
                 package=str(folder / "sglang"),
+                contents=_contents(folder / "sglang"),
+                plugins={
+                    plugin: version
+                    for plugin, sign, version in (
+                        name.removesuffix(".dist-info").rpartition("-") for name in distributions
+                    )
+                    if sign and plugin.startswith("sglang_")
+                },
                 client_extension=str(extensions[0]) if extensions else None,
             )
     raise SgmatrixError("engine_missing", f"engines.{name}: no sglang for {engine.python}", fix=fix)
 
 
-def _project_paths(text: str, project: Path) -> str:
+def project_paths(text: str, project: Path) -> str:
     """Return the text with `{project}` as the project's folder, so that files stay portable."""
     return text.replace("{project}", str(project))
 
@@ -92,16 +106,36 @@ def _search_path(python: str, env: tuple[tuple[str, str], ...]) -> tuple[str, ..
         ) from None
 
 
-def fingerprint(engine: Installation) -> str:
+def fingerprint(package: Path) -> str:
     """Return a hash over names, sizes and times of the engine's source files."""
-    package = Path(engine.package)
     marks = [
         (file.relative_to(package).as_posix(), (stat := file.stat()).st_size, stat.st_mtime_ns)
         for file in sorted((package / "srt").rglob("*.py"))
     ]
-    return hashlib.sha256(repr((engine.version, engine.lock, marks)).encode()).hexdigest()
+    return hashlib.sha256(repr((str(package), marks)).encode()).hexdigest()
 
 
-def engine_facts(engine: Installation) -> dict[str, str]:
+def _contents(package: Path) -> str:
+    """Return a hash over the contents of the engine's source files, remembered by their times.
+
+    An edit of an installation is another engine, whatever its version says.
+    """
+
+    def compute() -> str:
+        whole = hashlib.sha256()
+        for file in sorted((package / "srt").rglob("*.py")):
+            name = file.relative_to(package).as_posix()
+            whole.update(f"{name}\0{hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode())
+        return whole.hexdigest()
+
+    return str(cached("engine-contents", fingerprint(package), compute))
+
+
+def engine_facts(engine: Installation) -> dict[str, Any]:
     """Return what a record says of an installation."""
-    return {"version": engine.version, "lock": engine.lock, "files": fingerprint(engine)}
+    return {
+        "version": engine.version,
+        "lock": engine.lock,
+        "files": engine.contents,
+        "plugins": dict(engine.plugins),
+    }

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from sgmatrix.plan.campaign import AxisValue, Load
 from sgmatrix.plan.model import ModelFacts
+from sgmatrix.plan.parts import AxisValue, Load
 
 
 def _size(flags: Mapping[str, AxisValue], name: str) -> int:

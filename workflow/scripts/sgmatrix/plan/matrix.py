@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from sgmatrix.core.errors import SgmatrixError
-from sgmatrix.plan.campaign import AxisValue, Campaign
-
-Point = dict[str, AxisValue]
-"""One point of the matrix: axis name to value; None means that the flag is not given."""
+from sgmatrix.plan.axes import Point, canonical
+from sgmatrix.plan.campaign import Campaign
+from sgmatrix.plan.parts import AxisValue
 
 
 def _points(campaign: Campaign) -> Iterator[Point]:
@@ -27,13 +27,6 @@ def _points(campaign: Campaign) -> Iterator[Point]:
         yield {**base, **extra}
 
 
-def canonical(value: AxisValue) -> AxisValue:
-    """Return the one spelling of a value: 0.90 and 0.9 are the same, 8.0 is 8."""
-    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
-        return int(value)
-    return value
-
-
 def expand(campaign: Campaign) -> list[Point]:
     """Return the points of the matrix in the order of the file.
 
@@ -45,8 +38,8 @@ def expand(campaign: Campaign) -> list[Point]:
     points: list[Point] = []
     left_out = [0] * len(campaign.exclude)
     for point in _points(campaign):
-        tidy = {axis: canonical(value) for axis, value in point.items()}
-        hits = [i for i, condition in enumerate(campaign.exclude) if _meets(tidy, condition)]
+        tidy = {axis: canonical(axis, value) for axis, value in point.items()}
+        hits = [i for i, condition in enumerate(campaign.exclude) if meets(tidy, condition)]
         for i in hits:
             left_out[i] += 1
         if hits:
@@ -54,7 +47,7 @@ def expand(campaign: Campaign) -> list[Point]:
         if tidy in points:
             raise SgmatrixError(
                 "config_rejected",
-                f"axes or include give the same cell twice: {_show(tidy)}",
+                f"axes or include give the same cell twice: {show(tidy)}",
                 fix="remove one of the equal values",
             )
         points.append(tidy)
@@ -62,7 +55,7 @@ def expand(campaign: Campaign) -> list[Point]:
         if not count:
             raise SgmatrixError(
                 "config_rejected",
-                f"exclude: no cell has {', '.join(f'{a}={v}' for a, v in condition.items())}",
+                f"exclude: no cell has {show(condition)}",
                 fix="correct the values, or remove the condition",
             )
     if not points:
@@ -72,13 +65,21 @@ def expand(campaign: Campaign) -> list[Point]:
     return points
 
 
-def _meets(point: Point, condition: Mapping[str, AxisValue | list[AxisValue]]) -> bool:
+def excluded(campaign: Campaign) -> list[str]:
+    """Return the cells that `exclude` leaves out, as text for people."""
+    points = [{axis: canonical(axis, v) for axis, v in p.items()} for p in _points(campaign)]
+    return [show(p) for p in points if any(meets(p, one) for one in campaign.exclude)]
+
+
+def meets(point: Point, condition: Mapping[str, AxisValue | list[AxisValue]]) -> bool:
     """Tell whether all values of a condition hold; a list holds when one of its values does."""
     return all(
-        point.get(axis) in [canonical(v) for v in (value if isinstance(value, list) else [value])]
+        point.get(axis)
+        in [canonical(axis, v) for v in (value if isinstance(value, list) else [value])]
         for axis, value in condition.items()
     )
 
 
-def _show(point: Mapping[str, AxisValue]) -> str:
+def show(point: Mapping[str, Any]) -> str:
+    """Return axis values as text for messages."""
     return ", ".join(f"{axis}={value}" for axis, value in point.items() if value is not None)

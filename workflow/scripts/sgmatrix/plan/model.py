@@ -11,7 +11,7 @@ from typing import Any
 
 from sgmatrix.core.errors import SgmatrixError
 from sgmatrix.plan import tiny_model
-from sgmatrix.plan.campaign import Model
+from sgmatrix.plan.parts import Model
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,8 @@ class ModelFacts:
     """Attention heads; None: config.json does not say."""
     experts: int | None = None
     """Routed experts of a layer."""
+    experts_per_token: int | None = None
+    """Routed experts that one token opens."""
     context_length: int | None = None
     """Tokens of prompt and answer together that the model takes."""
 
@@ -45,6 +47,7 @@ def _shape(config: Mapping[str, Any]) -> dict[str, int | None]:
     return {
         "heads": first("num_attention_heads"),
         "experts": first("num_experts", "n_routed_experts", "num_local_experts"),
+        "experts_per_token": first("num_experts_per_tok", "moe_topk", "top_k_experts"),
         "context_length": first("max_position_embeddings"),
     }
 

@@ -25,8 +25,8 @@ REFERENCE = Path("config/README.md")
 _HEAD = """# Campaign files
 
 One YAML file is one campaign; `config.yaml` is the default one. Every key is listed here; an unknown key
-is an error. YAML is read as people mean it: `NO`, `on` and `yes` are text, `010` is no number, a key that
-stands twice is refused. Editors that know JSON schema can use `workflow/schemas/campaign.schema.json`.
+is an error. YAML is read as people mean it: `NO`, `on` and `yes` are text; `010` and `1_000`,
+which programs read as different numbers, and a key that stands twice are refused. Editors that know JSON schema can use `workflow/schemas/campaign.schema.json`.
 
 This page and the schema are made from the models by `make docs`.
 
@@ -38,13 +38,85 @@ This page and the schema are made from the models by `make docs`.
 | `decode_steps` | 1, 2, … | `--num-continuous-decode-steps` |
 | `mem_fraction` | between 0 and 1 | `--mem-fraction-static` |
 | `engine` | a key of `engines` | |
-| any other name | as the flag wants; `true` is a bare flag, `null` and `false` leave it out | `--` and the name, `_` written as `-` |
+| `oea` | `off`, or `{k0: 4}` with `k_max`, `p`, `max_rank`, `fill` | none: the plug-in sglang-oea is switched by its environment |
+| `environment` | a key of `environments`, several as `a+b`, `null` for none | |
+| `patches` | a key of `patches`, several as `a+b`, `null` for none | |
+| a name in capitals, such as `NCCL_ALGO` | text of that environment variable; `null` leaves it out | |
+| any other name | as the flag wants; `true` is a bare flag, `null` and `false` leave it out, a list is several arguments, a mapping is JSON | `--` and the name, `_` written as `-` |
 
 `design: full` measures every combination; `one_at_a_time` starts from the first value of each axis, the base,
-and changes one axis at a time. The first cell is what the others are compared with.
+and changes one axis at a time. The first cell is what the others are compared with. `exclude` takes cells
+out, `include` adds some, `overrides` changes launches, load points, deadlines, flags or environment of those
+that meet a condition.
+
+```yaml
+axes:
+  parallelism: [tp8, tp8ep8, dp8ep8]
+  mem_fraction: [0.85, 0.90]
+  max_running_requests: [null, 2048]
+  NCCL_P2P_DISABLE: [null, "1"]
+  environment: [null, few-channels]
+  patches: [null, autotune-cutlass]
+environments:
+  few-channels: {NCCL_MAX_NCHANNELS: "4", NCCL_MIN_NCHANNELS: "1"}
+patches:
+  autotune-cutlass:
+    about: flashinfer_cutlass is left out of the autotuner's list
+    edits:
+      - file: sglang/srt/model_executor/model_runner.py
+        find: |
+          "flashinfer_trtllm",
+        replace: |
+          "flashinfer_trtllm", "flashinfer_cutlass",
+exclude:
+  - {parallelism: [tp8ep8, dp8ep8], mem_fraction: 0.90}
+overrides:
+  - where: {parallelism: tp8ep8}
+    deadlines: {start_s: 3600}
+    load: {concurrency: [1, 64, 1024]}
+    launches: 3
+```
+
+A patch is made to a copy of the engine's package below `~/.cache/sgmatrix/patched`, about 220 MB for SGLang
+0.5.23, and never to the installation; its hash is part of the cell's key, and its difference lies beside the
+record of each launch as `patches.diff`.
 
 ## Keys
 """
+
+
+# Of keys whose default shows nothing; the others show their default.
+_EXAMPLES = {
+    "campaign": "glm5-tp8-or-ep8",
+    "engine": "sglang-cuda",
+    "engines.<name>.python": "~/venvs/sglang/bin/python",
+    "engines.<name>.env": '{HF_HUB_OFFLINE: "1"}',
+    "engines.<name>.flags": "{kv_cache_dtype: fp8_e4m3}",
+    "model.path": "/models/GLM-5-NVFP4",
+    "model.recipe": "tiny-qwen3-moe",
+    "axes": "{parallelism: [tp8, tp8ep8]}",
+    "include": "[{parallelism: tp4pp2}]",
+    "exclude": "[{parallelism: tp8ep8, mem_fraction: [0.9, 0.92]}]",
+    "overrides.where": "{parallelism: tp8ep8}",
+    "overrides.launches": "3",
+    "overrides.load.concurrency": "[1, 64]",
+    "overrides.load.input_len": "1024",
+    "overrides.load.output_len": "256",
+    "overrides.load.requests": "{min: 16}",
+    "overrides.deadlines": "{start_s: 3600}",
+    "overrides.flags": "{max_running_requests: 512}",
+    "overrides.env": '{NCCL_ALGO: "Ring"}',
+    "environments": '{p2p-off: {NCCL_P2P_DISABLE: "1"}}',
+    "patches.<name>.about": "flashinfer_cutlass is not autotuned",
+    "patches.<name>.edits.file": "sglang/srt/server_args.py",
+    "patches.<name>.edits.find": "DEFAULT = 1",
+    "patches.<name>.edits.replace": "DEFAULT = 2",
+    "load.concurrency": "[1, 2, 64, 2048]",
+    "load.input_len": "256",
+    "load.output_len": "128",
+    "load.client.engine": "sglang-cpu",
+    "rerun.launches": '["1"]',
+}
 
 
 def schema_text() -> str:
@@ -116,7 +188,9 @@ def _rows(model: type[BaseModel], path: str) -> list[str]:
         bounds = _bounds_text(field)
         kind = f"{what}, {bounds}" if bounds else what
         meaning = (field.description or _summary(field)).replace("|", "\\|")
-        rows.append(f"| `{key}` | {kind} | {_default_text(field)} | {meaning} |")
+        default = _default_text(field)
+        shown = f"`{_EXAMPLES[key]}`" if key in _EXAMPLES else default if "`" in default else ""
+        rows.append(f"| `{key}` | {kind} | {default} | {meaning} | {shown} |")
         named = typing.get_origin(field.annotation) is dict
         for inner in _models(field.annotation):
             rows += _rows(inner, f"{key}.<name>." if named else f"{key}.")
@@ -125,7 +199,11 @@ def _rows(model: type[BaseModel], path: str) -> list[str]:
 
 def reference_text() -> str:
     """Return the reference page."""
-    rows = ["| key | type | default | meaning |", "|---|---|---|---|", *_rows(Campaign, "")]
+    rows = [
+        "| key | type | default | meaning | example |",
+        "|---|---|---|---|---|",
+        *_rows(Campaign, ""),
+    ]
     return _HEAD + "\n" + "\n".join(rows) + "\n"
 
 

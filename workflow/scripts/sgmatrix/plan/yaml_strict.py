@@ -37,6 +37,12 @@ for _tag, _pattern, _first in (
         "-+.0123456789",
     ),
     ("null", r"^(?:~|null|Null|NULL|)$", ["~", "n", "N", ""]),
+    # read as other numbers by other programs: octal or not, base 16, grouped digits
+    (
+        "ambiguous",
+        r"^[-+]?(?:0[0-9_]+|[0-9]+(?:_[0-9]+)+|0[xX][0-9a-fA-F_]+|0[oO][0-7_]+|0[bB][01_]+)$",
+        "-+0123456789",
+    ),
     ("merge", r"^(?:<<)$", "<"),
 ):
     _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(_pattern), list(_first))
@@ -72,6 +78,17 @@ def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
     return yaml.SafeLoader.construct_mapping(loader, node, deep=True)
 
 
+def _ambiguous(_: _Loader, node: yaml.ScalarNode) -> None:
+    raise yaml.constructor.ConstructorError(
+        None,
+        None,
+        f"{node.value} is read as different numbers by different programs; write a plain decimal "
+        f'number, or "{node.value}" in quotes where text is meant',
+        node.start_mark,
+    )
+
+
+_Loader.add_constructor("tag:yaml.org,2002:ambiguous", _ambiguous)
 _Loader.add_constructor("tag:yaml.org,2002:float", _float)
 _Loader.add_constructor("tag:yaml.org,2002:map", _mapping)
 

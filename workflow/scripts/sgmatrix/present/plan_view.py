@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from sgmatrix.core.environment import kept_from_engines
 from sgmatrix.core.layout import Layout
 from sgmatrix.plan.inspection import AxisAudit
 from sgmatrix.plan.plan import Plan
 from sgmatrix.present.estimate import Estimate, clock
 
+_MOST_EXCLUDED = 10
 _MOST_CELLS = 40
 """Cells that are listed; a longer list is cut in the middle."""
 
@@ -46,6 +48,16 @@ def audit_lines(audits: Sequence[AxisAudit]) -> list[str]:
     ]
 
 
+def _shell_lines(plan: Plan) -> list[str]:
+    """Return a line on variables of this shell that servers do not get, if there are any."""
+    declared = {name for cell in plan.cells.values() for name in cell.env}
+    left = [name for name in kept_from_engines() if name not in declared]
+    if not left:
+        return []
+    names = ", ".join(left[:6]) + (f" and {len(left) - 6} more" if len(left) > 6 else "")
+    return [f"not passed on to servers: {names}; declare in engines.<name>.env what they need"]
+
+
 def plan_text(plan: Plan, layout: Layout, audits: Sequence[AxisAudit]) -> str:
     """Return the whole view."""
     done = {(one.cell, one.launch) for one in plan.launches if one.is_done(layout)}
@@ -65,6 +77,8 @@ def plan_text(plan: Plan, layout: Layout, audits: Sequence[AxisAudit]) -> str:
         *_table(plan, done),
         "",
         f"to do: {len(left)} launches, {points} load points, about {expected} ({source})",
+        *(f"left out by exclude: {cell}" for cell in plan.excluded[:_MOST_EXCLUDED]),
+        *_shell_lines(plan),
         *audit_lines(audits),
     ]
     return "\n".join(lines)

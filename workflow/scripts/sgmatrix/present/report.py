@@ -14,6 +14,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from sgmatrix.analysis.agreement import repeated_launches
 from sgmatrix.core.files import read_json, read_json_or_none, write_text
 from sgmatrix.core.flags import Flag, flags_of
 from sgmatrix.core.layout import Layout
@@ -23,6 +24,7 @@ from sgmatrix.present.cells import CellView, Figure, LoadPoint, Workload, cell_v
 from sgmatrix.present.outcome import Outcome, outcome, rerun_command
 from sgmatrix.present.plots import COLOURS, MUTED, PAGE, Curve, Mark, draw
 from sgmatrix.present.points import Row, csv_text, read_points
+from sgmatrix.present.repeat import headline_metrics, noise_text, percent_text
 
 _TEMPLATES = Path(__file__).resolve().parents[3] / "report"
 
@@ -256,7 +258,13 @@ def render(layout: Layout, points: Path) -> tuple[str, str]:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters |= {"number": number, "breakable": breakable}
+    environment.filters |= {
+        "number": number,
+        "breakable": breakable,
+        "percent": percent_text,
+        "noise": noise_text,
+        "headline_metrics": headline_metrics,
+    }
     html = environment.get_template("report.html.j2").render(
         plan=plan,
         cells=cells,
@@ -264,6 +272,7 @@ def render(layout: Layout, points: Path) -> tuple[str, str]:
         charts=charts(cells),
         legends=legends(cells),
         current=current,
+        repeated=repeated_launches(rows),
         superseded=[row for row in rows if not row["current"]],
         several_launches=len({row["launch"] for row in rows}) > 1,
         several_workloads=len(

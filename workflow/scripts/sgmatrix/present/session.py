@@ -22,15 +22,15 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from sgmatrix.core.errors import Refusal, SgmatrixError
 from sgmatrix.core.files import read_json_or_none, write_json, write_text
+from sgmatrix.core.hashing import digest
 from sgmatrix.core.layout import Layout
 from sgmatrix.core.recorded import recorded_facts
 from sgmatrix.node import preflight, proc
 from sgmatrix.node.facts import node_facts
 from sgmatrix.node.launch import OWNER_VARIABLE, STOPPING_VARIABLE
 from sgmatrix.plan.campaign import Campaign, read_campaign
-from sgmatrix.plan.cells import digest
 from sgmatrix.plan.engines import engine_facts
-from sgmatrix.plan.inspection import AxisAudit, audit_axes, refused_cells
+from sgmatrix.plan.inspection import AxisAudit, audit_axes, provide_copies, refused_cells
 from sgmatrix.plan.plan import Plan, make_plan, plan_record
 from sgmatrix.present.differences import differences
 from sgmatrix.present.plan_view import audit_lines, plan_text
@@ -138,6 +138,7 @@ class Session:
 
     def _inspect(self) -> list[AxisAudit]:
         """Ask the engines about the plan; refuse cells that they would refuse."""
+        provide_copies(self.plan)
         if problems := list(refused_cells(self.plan)):
             raise Refusal("config_rejected", problems, fix="see the flags of that engine's version")
         return audit_axes(self.campaign, self.plan)
@@ -150,7 +151,7 @@ class Session:
         cell = next(iter(self.plan.cells.values()))
         engines = {name: engine_facts(engine) for name, engine in self.plan.engines.items()}
         node = node_facts(cell.device) if self.on_this_node else recorded.get("node", {})
-        now = recorded_facts(cell.engine, engines, self.plan.client["id"], node)
+        now = recorded_facts(vars(cell), engines, self.plan.client["id"], node)
         lines = list(differences(recorded, now))
         if lines and self.options.strict:
             raise Refusal("not_the_same", lines, fix="go on without --config strict=true")
@@ -211,11 +212,12 @@ class Session:
             why = self.layout.stopping.read_text(encoding="utf-8").strip()
             print(f"stopped: {why}; the next snakemake goes on from here", file=sys.stderr)
         if self.campaign.rerun is not None:
-            from sgmatrix.present.repeat import agreement_lines, agreement_tables
+            from sgmatrix.present.repeat import agreement_lines, store_agreements
 
-            for (cell, launch), table in agreement_tables(self.layout, self.plan).items():
-                print(f"\nagreement of {cell}, launch {launch}, with before:", file=sys.stderr)
-                print("\n".join(agreement_lines(table)), file=sys.stderr)
+            for one in store_agreements(self.layout, self.plan):
+                name = f"{one.cell}, launch {one.launch}"
+                print(f"\nagreement of {name}, with before:", file=sys.stderr)
+                print("\n".join(agreement_lines(one.points)), file=sys.stderr)
         self.show()
 
     def show(self) -> None:

@@ -1,0 +1,85 @@
+"""The OEA axis: what its values mean for a server, and where they cannot work.
+
+OEA (opportunistic expert activation) is a plug-in of the engine that changes which experts a
+decode step opens. It is switched by environment variables, which are part of the cell's key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from sgmatrix.core.errors import SgmatrixError
+from sgmatrix.plan.model import ModelFacts
+from sgmatrix.plan.parts import AxisValue, Oea
+
+PLUGIN = "sglang_oea"
+"""Distribution that an engine must have installed for a cell with OEA on."""
+
+_OFF = (None, False, "off")
+
+# Back ends that route inside their kernel: the plug-in's hook is never reached there.
+_ROUTE_INSIDE = ("flashinfer_trtllm", "flashinfer_mxfp4", "triton_kernel", "triton_kernels")
+
+
+def oea_of(value: AxisValue) -> Oea | None:
+    """Return the settings of an axis value; None where OEA is off.
+
+    Raises:
+        SgmatrixError: `config_rejected` when it is neither off nor a mapping with `k0`.
+    """
+    if value in _OFF:
+        return None
+    try:
+        return Oea.model_validate(value)
+    except ValidationError as refusal:
+        problem = refusal.errors()[0]
+        key = ".".join(["axes.oea", *map(str, problem["loc"])])
+        raise SgmatrixError(
+            "config_rejected",
+            f"{key}: {problem['msg']}, value {value!r}",
+            fix="write off, or a mapping such as {k0: 4}",
+        ) from None
+
+
+def oea_text(value: AxisValue) -> str:
+    """Return an axis value for cell ids and columns: `off`, `4`, `4-p0.9`."""
+    oea = oea_of(value)
+    if oea is None:
+        return "off"
+    more = oea.model_dump(exclude={"k0"}, exclude_none=True)
+    return "-".join([str(oea.k0), *(f"{name}{given}" for name, given in more.items())])
+
+
+def oea_environment(value: AxisValue) -> dict[str, str]:
+    """Return the variables that switch the plug-in."""
+    oea = oea_of(value)
+    if oea is None:
+        return {"OEA_ENABLE": "0"}
+    given = oea.model_dump(exclude_none=True)
+    return {"OEA_ENABLE": "1"} | {f"OEA_{name.upper()}": str(text) for name, text in given.items()}
+
+
+def oea_obstacles(
+    oea: Oea, flags: Mapping[str, Any], model: ModelFacts, *, device: str
+) -> Iterator[str]:
+    """Yield why a cell cannot run with OEA, from its flags and the model's shape."""
+    runner = flags.get("moe_runner_backend")
+    if runner in _ROUTE_INSIDE:
+        yield (
+            f"oea needs routing outside the kernel, moe_runner_backend = {runner} routes inside "
+            "it; allowed: triton, cutlass, flashinfer_cutlass, flashinfer_trtllm_routed"
+        )
+    if flags.get("enable_torch_compile") is True:
+        yield "oea does not work with enable_torch_compile"
+    if flags.get("enable_dp_attention") is True:
+        yield "oea does not work with DP attention, whose padding rows would open experts"
+    if model.experts_per_token is not None and oea.k0 > model.experts_per_token:
+        yield (
+            f"oea k0 = {oea.k0} is over the {model.experts_per_token} experts that a token of "
+            f"{model.name} opens"
+        )
+    if device == "cpu" and oea.fill != "distinct":
+        yield "oea on the CPU engine needs fill: distinct, its kernel counts an expert once"

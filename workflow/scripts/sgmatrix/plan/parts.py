@@ -1,0 +1,257 @@
+"""The parts of a campaign file as closed, typed models."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from sgmatrix.core.redact import has_secret, is_secret_name
+
+AxisValue = bool | int | float | str | dict[str, Any] | list[bool | int | float | str] | None
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$")]
+Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$")]
+"""A name that axis values are put together from, as in `p2p-off+small-buffers`."""
+VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+Concurrency = Annotated[int, Field(ge=1, le=65536)]
+Seconds = Annotated[float, Field(gt=0)]
+
+
+_OUR_VARIABLES = {"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"}
+
+
+class Closed(BaseModel):
+    """A model that refuses unknown keys and numbers in disguise (text, booleans)."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+def checked_names(value: dict[str, Any]) -> dict[str, Any]:
+    """Return environment or flags by name; refuse secrets, and what the workflow sets itself."""
+    for name, text in value.items():
+        if is_secret_name(name) or (isinstance(text, str) and has_secret(text)):
+            raise ValueError(
+                f"{name} is a secret: export it in the shell that runs snakemake; a campaign "
+                "file is copied into records"
+            )
+        if name in _OUR_VARIABLES or name.startswith("SGMATRIX_"):
+            raise ValueError(f"{name} is set by the workflow itself; take it out")
+        if isinstance(text, str) and "\0" in text:
+            raise ValueError(f"{name} holds a NUL character, which no process can be given")
+    return value
+
+
+class Model(Closed):
+    """The model that the servers load: a folder, or a recipe that the workflow makes."""
+
+    path: str | None = Field(None, description="folder with config.json; ~ is the home folder")
+    recipe: Literal["tiny-qwen3-moe"] | None = Field(None, description="made below results/models")
+
+    @model_validator(mode="after")
+    def _one_of(self) -> Model:
+        if (self.path is None) == (self.recipe is None):
+            raise ValueError("give exactly one of path and recipe")
+        return self
+
+
+class Engine(Closed):
+    """A named SGLang installation."""
+
+    python: str = Field(description="its interpreter; a relative path counts from the project")
+    env: dict[VariableName, str] = Field(
+        {}, description="environment of its processes; `{project}` is the project's folder"
+    )
+    flags: dict[str, AxisValue] = Field(
+        {}, description="server flags of every cell, by SGLang's names with _ for -"
+    )
+    device: Literal["cuda", "cpu"] = Field("cuda", description="cpu: real SGLang without a GPU")
+    expected_start_s: float = Field(
+        60, gt=0, description="seconds to ready, for the time estimate until history knows better"
+    )
+    min_free_memory_mb: int = Field(
+        0, ge=0, description="MiB of host memory that a launch needs free"
+    )
+
+    @field_validator("env", "flags")
+    @classmethod
+    def _allowed(cls, value: dict[str, Any]) -> dict[str, Any]:
+        return checked_names(value)
+
+
+def sorted_once(concurrency: list[int]) -> list[int]:
+    """Return load points from the lowest up; refuse one that stands twice."""
+    if len(set(concurrency)) < len(concurrency):
+        raise ValueError("a concurrency stands twice")
+    return sorted(concurrency)
+
+
+class Requests(Closed):
+    """How many requests a load point offers: max(min, per_concurrency x concurrency)."""
+
+    min: int = Field(8, ge=1, description="requests per load point, at the least")
+    per_concurrency: int = Field(4, ge=1, description="requests per stream")
+
+
+class Client(Closed):
+    """SGLang's own load client, one and the same for all cells of a campaign."""
+
+    engine: str | None = Field(None, description="installation it comes from; default: `engine`")
+    kind: Literal["auto", "rust", "python"] = Field("auto", description="auto: rust where it is")
+
+
+class Load(Closed):
+    """What is offered to every running server."""
+
+    dataset: Literal["random-ids"] = Field(
+        "random-ids", description="random token ids of fixed lengths, no download"
+    )
+    concurrency: list[Concurrency] = Field(
+        min_length=1,
+        description="requests in flight; one load point each, measured from the lowest",
+    )
+    input_len: int = Field(ge=1, description="prompt tokens per request")
+    output_len: int = Field(ge=1, description="output tokens per request")
+    requests: Requests = Requests()
+    seed: int = Field(1, ge=0, lt=2**31, description="campaign seed; each point derives its own")
+    client: Client = Client()
+
+    @field_validator("concurrency")
+    @classmethod
+    def _unique(cls, value: list[int]) -> list[int]:
+        return sorted_once(value)
+
+
+class Warmup(Closed):
+    """Full concurrency waves in the cell's own shapes until two of them agree."""
+
+    max_waves: int = Field(3, ge=0, le=100, description="0: no warm-up, points are flagged cold")
+    agreement: float = Field(0.1, gt=0, lt=1, description="relative difference of two waves")
+
+
+class Server(Closed):
+    """Where the servers listen."""
+
+    host: Literal["127.0.0.1"] = Field(
+        "127.0.0.1", description="the servers are unauthenticated, so this machine only"
+    )
+    port: int | Literal["auto"] = Field("auto", description="auto: a free one per launch")
+
+    @field_validator("port")
+    @classmethod
+    def _port(cls, value: int | str) -> int | str:
+        if isinstance(value, int) and not 1024 <= value <= 65535:
+            raise ValueError("allowed: auto or 1024 to 65535")
+        return value
+
+
+class Deadlines(Closed):
+    """Seconds after which a phase is ended; no phase can wait for ever."""
+
+    start_s: Seconds = Field(600, description="server start to ready")
+    stall_s: Seconds = Field(300, description="a starting server that logs nothing")
+    point_s: Seconds = Field(600, description="one load point")
+    warmup_s: Seconds = Field(600, description="all warm-up waves of a launch")
+    stop_s: Seconds = Field(30, description="from SIGTERM to SIGKILL")
+    idle_s: Seconds = Field(600, description="a ready server that no job uses")
+
+
+DeadlineName = Literal["start_s", "stall_s", "point_s", "warmup_s", "stop_s", "idle_s"]
+
+
+class Node(Closed):
+    """The machine that the servers run on."""
+
+    gpus: int = Field(0, ge=0, le=64, description="GPUs that the campaign may take")
+
+
+class Edit(Closed):
+    """One text of one file of the engine, and what stands there instead."""
+
+    file: str = Field(description="file of the engine, such as `sglang/srt/server_args.py`")
+    find: str = Field(min_length=1, description="text that stands there")
+    replace: str = Field(min_length=1, description="text that stands there instead")
+    count: int = Field(1, ge=1, description="how many times `find` stands in the file")
+
+    @field_validator("file")
+    @classmethod
+    def _below_the_engine(cls, value: str) -> str:
+        steps = value.split("/")
+        if steps[0] != "sglang" or len(steps) < 2 or not set(steps).isdisjoint(("", ".", "..")):
+            raise ValueError("allowed: a path below the package, such as sglang/srt/server_args.py")
+        return value
+
+
+class Patch(Closed):
+    """A named change of the engine, made to a copy of its files, never to the installation."""
+
+    about: str = Field("", description="why; shown in the report")
+    edits: list[Edit] = Field(min_length=1, description="what is changed, in this order")
+
+
+class LoadOverride(Closed):
+    """Keys of `load` that are other for some cells."""
+
+    concurrency: list[Concurrency] | None = Field(
+        None, min_length=1, description="instead of `load.concurrency`"
+    )
+    input_len: int | None = Field(None, ge=1, description="instead of `load.input_len`")
+    output_len: int | None = Field(None, ge=1, description="instead of `load.output_len`")
+    requests: Requests | None = Field(None, description="instead of `load.requests`")
+
+    @field_validator("concurrency")
+    @classmethod
+    def _unique(cls, value: list[int] | None) -> list[int] | None:
+        return None if value is None else sorted_once(value)
+
+
+class Override(Closed):
+    """What is other for the cells that meet a condition; a later one wins over an earlier one."""
+
+    where: dict[str, AxisValue | list[AxisValue]] = Field(
+        description="cells in which all of these axis values hold (a list: one of them)"
+    )
+    launches: int | None = Field(None, ge=1, le=99, description="server starts of these cells")
+    load: LoadOverride | None = Field(None, description="other load points")
+    deadlines: dict[DeadlineName, Seconds] = Field({}, description="other deadlines, by their keys")
+    flags: dict[str, AxisValue] = Field({}, description="server flags, over those of the engine")
+    env: dict[VariableName, str] = Field({}, description="environment, over that of the engine")
+
+    @field_validator("env", "flags")
+    @classmethod
+    def _allowed(cls, value: dict[str, Any]) -> dict[str, Any]:
+        return checked_names(value)
+
+
+class Oea(Closed):
+    """Opportunistic expert activation: how many experts each token may open itself."""
+
+    k0: int = Field(ge=1, description="experts of a token's own choice; the rest is shared")
+    k_max: int | None = Field(None, ge=1, description="experts per token; default: the model's")
+    p: float | None = Field(None, gt=0, le=1, description="share of the router's score to cover")
+    max_rank: int | None = Field(None, ge=1, description="how far down a token may look")
+    fill: Literal["repeat", "mask", "distinct"] | None = Field(
+        None, description="what unused slots hold; the CPU engine needs `distinct`"
+    )
+
+
+class Rerun(Closed):
+    """Present in a cell's own record: running the file makes a new attempt of these launches."""
+
+    launches: list[Name] = Field(description="launches that are repeated")
+    recorded: dict[str, Any] | None = Field(
+        None, description="what it was measured with; shown where it differs now"
+    )
+
+
+def check_axis_name(name: str) -> None:
+    """Refuse what is no axis; the name becomes part of cell ids, and so of paths."""
+    if not re.fullmatch(r"[a-z][a-z0-9_]{0,63}|[A-Z][A-Z0-9_]{0,63}", name):
+        raise ValueError(
+            f"axis {name!r}: a name is lower case letters, digits and _, or the name of an "
+            "environment variable in capitals"
+        )
+    if is_secret_name(name):
+        raise ValueError(f"axis {name}: a secret is no axis; export it in the shell")
+    if name in _OUR_VARIABLES or name.startswith("SGMATRIX_"):
+        raise ValueError(f"axis {name}: set by the workflow itself; take it out")
