@@ -1,5 +1,6 @@
 """The plan, and what every rule file asks of it."""
 
+import gc
 import sys
 from pathlib import Path
 
@@ -9,6 +10,11 @@ from sgmatrix.core.layout import Layout
 from sgmatrix.core.version import HARNESS_VERSION
 from sgmatrix.present.session import open_session
 from snakemake.script import PythonScript, ScriptBase
+
+# A graph of thousands of jobs is millions of objects that live to the end; looking for garbage
+# among them at the usual pace takes a sixteenth of a dry run (tests/perf/plan.py).
+gc.freeze()
+gc.set_threshold(200_000, 50, 1000)
 
 # Snakemake 9.27 puts the interpreter's path unquoted into the shell command of a script
 # (script/__init__.py, PythonScript.execute_script), so that no job runs in a folder whose name
