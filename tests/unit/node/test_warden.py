@@ -12,7 +12,9 @@ import pytest
 from sgmatrix.core.environment import TOKEN_VARIABLE
 from sgmatrix.node import proc
 from sgmatrix.node.lease import Lease, try_lease
-from sgmatrix.node.warden import Closing, Warden, redact_argv
+from sgmatrix.node.leftovers import token_of
+from sgmatrix.node.wakeups import Closing
+from sgmatrix.node.warden import Warden, redact_argv
 from sgmatrix.node.wire import request
 from standin.launcher import Standin, alive, eventually, free_port
 
@@ -68,7 +70,8 @@ def test_the_server_runs_in_a_session_and_a_folder_of_its_own_and_carries_the_to
     environment = dict(entry.partition("=")[::2] for entry in entries)
     assert os.getsid(pid) == pid
     assert (process / "cwd").readlink() == kept.run_dir / "cwd"
-    assert environment[TOKEN_VARIABLE] == kept.spec["token"]
+    # and the token says who keeps the server
+    assert environment[TOKEN_VARIABLE] == token_of(kept.spec["token"], kept.identity)
     assert environment["PYTHONPATH"] == kept.spec["cell"]["env"]["PYTHONPATH"]
 
 
@@ -136,7 +139,7 @@ def test_a_child_that_escaped_into_its_own_session_is_gone_too(keep, tmp_path):
 )
 def test_what_does_not_go_away_is_a_failed_drain(monkeypatch, tmp_path, how, inodes, reason):
     warden = object.__new__(Warden)  # its closing alone, in a world that does not obey
-    warden.times, warden.limits = {"started": 0.0}, {"stop_s": 1}
+    warden.times, warden.limits, warden.leftovers = {"started": 0.0}, {"stop_s": 1}, []
     warden.server, warden.port, warden.attempt_dir = SimpleNamespace(pid=41), 31000, tmp_path
     monkeypatch.setattr(warden, "_emit", lambda *_, **__: None)
     monkeypatch.setattr(proc, "end_tree", lambda _grace_s, _statuses: how)
@@ -244,7 +247,7 @@ def test_a_server_that_no_job_uses_is_ended(keep):
 
 def test_a_server_that_a_job_uses_is_never_idle(monkeypatch):
     warden = object.__new__(Warden)  # its loop alone
-    warden.users, warden.idle_since, warden.limits = {5: 41}, 0.0, {"idle_s": 0.1}
+    warden.limits, warden.server = {"idle_s": 0.1}, SimpleNamespace(pid=os.getpid())
     waits = []
 
     def wait(timeout_s):
@@ -252,12 +255,14 @@ def test_a_server_that_a_job_uses_is_never_idle(monkeypatch):
         if len(waits) == 3:
             raise Closing(None, "asked to")
 
-    monkeypatch.setattr(warden, "_wait", wait)
+    warden.wakeups = SimpleNamespace(
+        wait=wait, idle_s=lambda: 0.0, watch_workers=lambda _workers: None
+    )
     with pytest.raises(Closing) as ended:
         warden.serve()
     assert ended.value.args == (None, "asked to")
 
-    warden.users, waits[:] = {}, []
+    warden.wakeups.idle_s, waits[:] = lambda: 0.2, []
     with pytest.raises(Closing) as ended:
         warden.serve()
     assert ended.value.args == ("interrupted", "no job used the server for 0.1 s")
@@ -366,6 +371,26 @@ def test_a_signal_ends_server_and_warden_in_order(keep, number):
     assert not alive(told["server"]["pid"])
 
 
+def test_what_a_killed_warden_left_behind_is_ended_by_the_next_one_and_named(keep, tmp_path):
+    events = tmp_path / "truth.jsonl"
+    kept = keep({**fault("escaped_child:600"), "standin_events": str(events)})
+    kept.ready()
+    lines = map(json.loads, events.read_text().splitlines())
+    escaped = next(line["pid"] for line in lines if line["event"] == "escaped")
+    os.kill(kept.process.pid, signal.SIGKILL)
+    kept.process.wait()
+    assert alive(escaped)
+
+    following = keep(deadlines={"stop_s": 0.2})
+    told = following.ready()
+
+    assert not alive(escaped)
+    (event,) = [e for e in following.events() if e["event"] == "leftovers"]
+    assert event["ended"][0].startswith(f"pid {escaped}: ")
+    following.ask(told, ask="stop", why="x")
+    assert following.closed()["leftovers_ended"] == event["ended"]
+
+
 def test_a_warden_that_is_killed_takes_its_server_with_it_and_frees_the_lease(keep):
     kept = keep()
     told = kept.ready()
@@ -421,6 +446,22 @@ def test_a_port_that_a_stranger_holds_stops_the_launch_and_harms_nobody(keep, tm
         assert stranger.generate()[0] == 200
     finally:
         assert stranger.stop() == 0
+
+
+def test_a_full_disk_stops_the_launch_and_leaves_no_attempt(keep):
+    kept = keep(node={"gpus": 0, "min_free_disk_mib": 2**40})
+    closed = kept.closed()
+
+    assert closed["reason"] == "interrupted"
+    assert f"node.min_free_disk_mib = {2**40}; fix: make room there" in closed["detail"]
+    assert not kept.attempt_dir.exists()
+
+
+def test_another_version_than_was_planned_is_a_mismatch(keep):
+    closed = keep(fault("wrong_version:0.5.8")).closed()
+
+    assert closed["reason"] == "flag_mismatch"
+    assert json.loads(closed["detail"]) == {"engine version": ["0.5.23+standin", "0.5.8"]}
 
 
 def test_too_little_memory_stops_the_launch_and_leaves_no_attempt(keep):

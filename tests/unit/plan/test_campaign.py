@@ -123,7 +123,7 @@ def test_the_campaigns_of_the_project_are_valid(file):
             {"engines": engine(pythn="x")},
             "engines.standin.pythn: unknown key, did you mean 'python'?",
         ),
-        ({"node": {"xyz": 1}}, "node.xyz: unknown key, allowed: ['gpus']"),
+        ({"node": {"xyz": 1}}, "node.xyz: unknown key, allowed: ['gpus', 'min_free_disk_mib']"),
         (
             {"rerun": {"launches": ["1"], "lunches": []}},
             "rerun.lunches: unknown key, did you mean 'launches'?",

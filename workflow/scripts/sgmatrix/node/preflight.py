@@ -5,6 +5,7 @@ Standard library only: the warden asks this when it holds the lease.
 
 from __future__ import annotations
 
+import shutil
 import socket
 import subprocess
 from collections.abc import Sequence
@@ -32,6 +33,24 @@ def check_memory(needed_mb: int) -> None:
             "gpu_busy",
             f"{free} MiB of memory free on this machine, the engine needs {needed_mb}",
             fix="end what uses it, or lower engines.<name>.min_free_memory_mb",
+        )
+
+
+def check_disk(place: Path, needed_mib: int) -> None:
+    """Refuse to begin where the records of a launch would not fit.
+
+    Args:
+        place: folder that is to be made; the file system of its nearest parent is looked at.
+        needed_mib: MiB that are to be free.
+    """
+    while not place.exists():
+        place = place.parent
+    free = shutil.disk_usage(place).free // 2**20
+    if free < needed_mib:
+        raise SgmatrixError(
+            "interrupted",
+            f"{free} MiB free on the disk of {place}, node.min_free_disk_mib = {needed_mib}",
+            fix="make room there, or run in another place with --directory",
         )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -32,9 +33,11 @@ def port_owner(port: int, root_pid: int) -> bool | None:
 
 
 def compare_info(
-    info: Mapping[str, Any], nonce: str, flags: Mapping[str, Any]
+    info: Mapping[str, Any], nonce: str, flags: Mapping[str, Any], version: str | None = None
 ) -> dict[str, list[Any]]:
     """Return {flag: [asked, runs with]} for every flag that the server reports differently.
+
+    The engine's version counts as one where it is given: what runs has to be what was planned.
 
     Raises:
         NotOurs: `wrong_server` when it does not carry the name that this launch gave it.
@@ -43,11 +46,19 @@ def compare_info(
     if name != nonce:
         raise NotOurs("wrong_server", f"served_model_name is {name!r}, not {nonce!r}")
     differing: dict[str, list[Any]] = {}
+    reported = info.get("version")
+    if version is not None and reported is not None and _plain(version) != _plain(reported):
+        differing["engine version"] = [version, reported]
     for flag, asked in flags.items():
         key = _INFO_NAMES.get(flag, flag)
         if asked is not None and key in info and not _same(asked, info[key]):
             differing[flag] = [asked, info[key]]
     return differing
+
+
+def _plain(version: Any) -> str:
+    """Return a version without the signs that installers change, as in 0.5.9+g1.2, 0.5.9+g1-2."""
+    return re.sub(r"[^0-9A-Za-z]+", ".", str(version))
 
 
 def _same(asked: Any, reported: Any) -> bool:

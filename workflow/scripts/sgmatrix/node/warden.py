@@ -16,7 +16,6 @@ import ctypes
 import json
 import os
 import secrets
-import select
 import shutil
 import signal
 import subprocess
@@ -24,7 +23,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from sgmatrix.core.clock import now_utc
 from sgmatrix.core.environment import server_environment
@@ -34,17 +33,17 @@ from sgmatrix.core.files import read_json, write_json, write_text
 from sgmatrix.core.redact import redact
 from sgmatrix.node import preflight, proc, ready
 from sgmatrix.node.lease import Lease, device_names, try_lease
+from sgmatrix.node.leftovers import end_leftovers, token_of
 from sgmatrix.node.triage import triage
+from sgmatrix.node.wakeups import Closing, Wakeups
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _LEASE_POLL_S = 0.02
+_FOLLOWS_S = 5.0
+"""After a worker's end: how long the server itself may take to end as well."""
 _PROBE_POLL_S = (0.005, 0.1)
 """Between readiness probes: at first, and at the most when the server takes long."""
 _libc = ctypes.CDLL(None, use_errno=True)
-
-
-class Closing(Exception):
-    """The server is to be ended; `args` = (reason class or None when asked to, detail)."""
 
 
 class Warden:
@@ -60,67 +59,10 @@ class Warden:
         self.server: subprocess.Popen[bytes] | None = None
         self.port = 0
         self.nonce = f"{spec['cell']['id']}-{secrets.token_hex(4)}"
-        self.users: dict[int, int] = {}
-        """Descriptor of each job that uses the server -> its pid."""
-        self.idle_since = time.monotonic()
-        self.wake_read, self.wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        os.mkfifo(self.run_dir / "control", 0o600)
-        self.control = os.open(self.run_dir / "control", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
-        self.signals: list[int] = []
+        self.leftovers: list[str] = []
+        """Processes of earlier servers that were ended before this one began."""
         self.probe_error = ""
-        self.owner = self._watch(spec["owner"])
-
-    # -- what wakes it ---------------------------------------------------------------------
-
-    def _watch(self, record: dict[str, Any]) -> int | None:
-        return proc.open_pidfd(proc.Identity(**record))
-
-    def _use(self, record: dict[str, Any]) -> None:
-        descriptor = self._watch(record)
-        if descriptor is None:
-            raise Closing(
-                "interrupted", f"the job that was to use the server ended, pid {record['pid']}"
-            )
-        self.users[descriptor] = record["pid"]
-
-    def _release(self, pid: int) -> None:
-        for descriptor in [fd for fd, user in self.users.items() if user == pid]:
-            os.close(descriptor)
-            del self.users[descriptor]
-        self.idle_since = time.monotonic()
-
-    def _wait(self, timeout_s: float) -> None:
-        """Wait for the next thing to happen; raise `Closing` when it ends the server.
-
-        The server's own death comes first: a job that ended because of it is no idle time.
-        """
-        watched = [self.control, self.wake_read, *self.users]
-        server = getattr(self, "server_fd", None)
-        watched += [fd for fd in (self.owner, server) if fd is not None]
-        happened = set(select.select(watched, [], [], timeout_s)[0])
-        if server in happened:
-            raise Closing("died", "")
-        if self.owner is None or self.owner in happened:
-            raise Closing("interrupted", "the Snakemake process is gone")
-        if self.signals:
-            raise Closing("interrupted", f"signal {self.signals[0]}")
-        # before a message lets go of a descriptor, whose number the next job may then get
-        ended = {fd: self.users[fd] for fd in happened & self.users.keys()}
-        if self.control in happened:
-            for line in os.read(self.control, 65536).decode().splitlines():
-                message = json.loads(line)
-                if message["ask"] == "stop":
-                    raise Closing(None, message["why"])
-                if message["ask"] == "use":
-                    self._use(message["job"])
-                if message["ask"] == "release":
-                    self._release(message["job"]["pid"])
-        if self.wake_read in happened:
-            with contextlib.suppress(BlockingIOError):
-                os.read(self.wake_read, 4096)
-        for descriptor, pid in ended.items():
-            if self.users.get(descriptor) == pid:  # it did not say that it had finished
-                raise Closing("interrupted", f"the job that used the server ended, pid {pid}")
+        self.wakeups = Wakeups(self.run_dir / "control", spec["owner"])
 
     def tell(self, event: str, **facts: Any) -> None:
         line = json.dumps({"event": event, **facts}) + "\n"
@@ -155,10 +97,14 @@ class Warden:
                 self._emit("waiting", holders=answer)
             if self.spec["stopping"] and Path(self.spec["stopping"]).exists():
                 raise Closing("interrupted", "the campaign is being stopped")
-            self._wait(_LEASE_POLL_S)
+            self.wakeups.wait(_LEASE_POLL_S)
 
     def look_around(self) -> None:
         assert self.lease is not None
+        self.leftovers = end_leftovers(self.limits["stop_s"])
+        if self.leftovers:
+            self._emit("leftovers", ended=self.leftovers)
+        preflight.check_disk(self.attempt_dir, self.spec["node"]["min_free_disk_mib"])
         preflight.check_memory(self.spec["cell"]["min_free_memory_mb"])
         preflight.check_gpus(self.lease.devices)
         asked = self.spec["server"]["port"]
@@ -191,7 +137,7 @@ class Warden:
             self.server = subprocess.Popen(
                 self.argv,
                 env=server_environment(
-                    cell["env"], self.lease.devices, cell["ranks"], self.spec["token"]
+                    cell["env"], self.lease.devices, cell["ranks"], self._token()
                 ),
                 cwd=cwd,
                 stdin=subprocess.DEVNULL,
@@ -201,7 +147,12 @@ class Warden:
                 # no other thread runs yet
                 preexec_fn=lambda: _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0),  # noqa: PLW1509
             )
-        self.server_fd = os.pidfd_open(self.server.pid)
+        self.wakeups.watch_server(self.server.pid)
+
+    def _token(self) -> str:
+        me = proc.identify(os.getpid())
+        assert me is not None
+        return token_of(self.spec["token"], me)
 
     def await_ready(self) -> dict[str, Any]:
         """Probe until ready; the probes run beside the watching, since any of them may hang."""
@@ -213,7 +164,7 @@ class Warden:
         size, grew = 0, time.monotonic()
         deadline = time.monotonic() + self.limits["start_s"]
         while True:
-            self._wait(0.5)
+            self.wakeups.wait(0.5)
             if outcome:
                 break
             now = time.monotonic()
@@ -239,7 +190,7 @@ class Warden:
             outcome.update(reason=error.args[0], detail=error.args[1])
         except Exception as error:  # noqa: BLE001 - a probe that fails is a fault of the server, whatever it is
             outcome.update(reason="server_crash", detail=f"readiness probe: {error!r}")
-        os.write(self.wake_write, b"!")
+        self.wakeups.wake()
 
     def _climb(self) -> dict[str, Any]:
         assert self.server is not None
@@ -262,7 +213,8 @@ class Warden:
                 break
         self.times["healthy"] = time.time()
         info = ready.server_info(self.port, timeout_s=30)
-        differing = ready.compare_info(info, self.nonce, self.spec["cell"]["flags"])
+        cell = self.spec["cell"]
+        differing = ready.compare_info(info, self.nonce, cell["flags"], cell["engine_version"])
         if differing:
             raise ready.NotOurs("flag_mismatch", json.dumps(redact(differing), sort_keys=True))
         while True:  # a server that is healthy may still refuse for a while
@@ -276,13 +228,26 @@ class Warden:
         return {"info": redact({k: v for k, v in info.items() if not isinstance(v, list)})}
 
     def serve(self) -> None:
+        """Keep the server until something ends it; its workers are watched as well as itself."""
+        assert self.server is not None
+        self.wakeups.watch_workers(engine_workers(self.server.pid))
         while True:
-            self._wait(1.0)
-            idle = not self.users and time.monotonic() - self.idle_since > self.limits["idle_s"]
-            if idle:
+            try:
+                self.wakeups.wait(1.0)
+            except Closing as closing:
+                if closing.args[0] != "worker_died":
+                    raise
+                self._outlived(f"{closing.args[1]} ended")
+            if self.wakeups.idle_s() > self.limits["idle_s"]:
                 raise Closing(
                     "interrupted", f"no job used the server for {self.limits['idle_s']:g} s"
                 )
+
+    def _outlived(self, what: str) -> NoReturn:
+        """End a server whose engine is dead; its front end may go on answering for ever."""
+        if self.wakeups.server_ends(_FOLLOWS_S):
+            raise Closing("died", "")
+        raise Closing("server_crash", f"{what}, its front end went on answering")
 
     # -- the end ---------------------------------------------------------------------------
 
@@ -319,6 +284,7 @@ class Warden:
             "root_line": root_line,
             "root_line_number": line_number,
             "harmless": harmless,
+            "leftovers_ended": self.leftovers,
             "server_exit_code": code,
             "ended_by": how,
             "port_free": port_free,
@@ -336,7 +302,7 @@ class Warden:
         """Run all phases; return the closing record."""
         reason: str | None
         try:
-            self._use(self.spec["job"])
+            self.wakeups.use(self.spec["job"])
             self.take_lease()
             self.look_around()
             self.start()
@@ -373,6 +339,15 @@ def _after(times: dict[str, float]) -> str:
     return f" after {seconds:.1f} s, {phase}"
 
 
+def engine_workers(pid: int) -> dict[int, str]:
+    """Return the schedulers and the detokenizer of an engine, by pid and their name.
+
+    SGLang gives them names of their own; a helper process that ends is no crash.
+    """
+    names = {child: proc.command_of(child) for child in proc.tree(pid)}
+    return {child: name for child, name in names.items() if name.startswith("sglang::")}
+
+
 def redact_argv(argv: list[str]) -> list[str]:
     """Return a command line with the values of secret flags masked."""
     masked = list(argv)
@@ -388,8 +363,8 @@ def main(spec_path: str) -> None:
     warden = Warden(spec)
 
     def note(number: int, _frame: object) -> None:
-        warden.signals.append(number)
-        os.write(warden.wake_write, b"!")
+        warden.wakeups.signals.append(number)
+        warden.wakeups.wake()
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, note)

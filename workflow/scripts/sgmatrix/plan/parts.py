@@ -163,6 +163,9 @@ class Node(Closed):
     """The machine that the servers run on."""
 
     gpus: int = Field(0, ge=0, le=64, description="GPUs that the campaign may take")
+    min_free_disk_mib: int = Field(
+        512, ge=0, description="MiB of disk that a launch needs free for its records"
+    )
 
 
 class Edit(Closed):
