@@ -184,6 +184,17 @@ def test_a_client_that_ignores_the_signal_is_killed(run, client, tmp_path, monke
     assert not alive(int((tmp_path / "pid").read_text()))
 
 
+@pytest.mark.parametrize("resumed", ["", "(sleep 0.3; kill -CONT $$) &"])
+def test_a_client_that_somebody_stopped_for_a_while_is_disturbed(run, client, tmp_path, resumed):
+    client.does(f"{resumed} echo $$ > stopped; kill -STOP $$; sleep 600")
+
+    with pytest.raises(SgmatrixError, match="interrupted: the load client was stopped"):
+        run()
+
+    pid = int((tmp_path / "client" / "stopped").read_text())
+    eventually(lambda: not alive(pid), "the client is ended")
+
+
 def test_a_deadline_that_has_passed_already_ends_the_client_at_once(run, client):
     client.does("sleep 600")
 

@@ -248,6 +248,7 @@ def test_a_server_that_no_job_uses_is_ended(keep):
 def test_a_server_that_a_job_uses_is_never_idle(monkeypatch):
     warden = object.__new__(Warden)  # its loop alone
     warden.limits, warden.server = {"idle_s": 0.1}, SimpleNamespace(pid=os.getpid())
+    monkeypatch.setattr(warden, "_refuse_stopped", lambda: None)
     waits = []
 
     def wait(timeout_s):
@@ -357,6 +358,22 @@ def test_a_launch_job_that_is_gone_ends_a_start(keep, process):
 
     detail = f"the job that used the server ended, pid {job.pid}"
     assert (closed["reason"], closed["detail"]) == ("interrupted", detail)
+
+
+@pytest.mark.parametrize("resumed", [False, True])
+def test_a_server_that_somebody_stopped_for_a_while_is_disturbed(keep, resumed):
+    kept = keep(deadlines={"stop_s": 0.2})
+    pid = kept.ready()["server"]["pid"]
+    os.kill(pid, signal.SIGSTOP)
+    if resumed:
+        eventually(lambda: proc.stopped([pid]) or not alive(pid), "it is stopped")
+        os.kill(pid, signal.SIGCONT)
+
+    closed = kept.closed()
+
+    assert closed["reason"] == "interrupted"
+    assert closed["detail"].startswith("the server was stopped by a signal")
+    assert not alive(pid)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])

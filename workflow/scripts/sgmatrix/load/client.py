@@ -21,10 +21,12 @@ from typing import Any
 
 from sgmatrix.core.environment import engine_environment
 from sgmatrix.core.errors import SgmatrixError
+from sgmatrix.node import proc
 from sgmatrix.node.server import Server
 
 _RUST = Path(__file__).with_name("rust_client.py")
 _END_S = 5.0
+_POLL_S = 0.2
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -114,7 +116,8 @@ def run_client(
         meanwhile: work to do while the client starts; it pauses for a second of its own.
 
     Raises:
-        SgmatrixError: `client_setup` when the client cannot be run at all.
+        SgmatrixError: `client_setup` when the client cannot be run at all, `interrupted` when
+            somebody stopped it for a while.
     """
     folder.mkdir(parents=True)
     output = folder / "result.jsonl"
@@ -161,8 +164,14 @@ def _await(process: subprocess.Popen[bytes], server: Server, deadline: float) ->
         return False
     watched = [os.pidfd_open(process.pid), warden]
     try:
-        remaining = max(0.0, deadline - time.monotonic())
-        return not select.select(watched, [], [], remaining)[0]
+        while (remaining := deadline - time.monotonic()) > 0:
+            if select.select(watched, [], [], min(remaining, _POLL_S))[0]:
+                return False
+            if proc.was_stopped(process.pid):
+                raise SgmatrixError(
+                    "interrupted", f"the load client was stopped by a signal, pid {process.pid}"
+                )
+        return True
     finally:
         for descriptor in watched:
             os.close(descriptor)

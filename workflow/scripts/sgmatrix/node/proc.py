@@ -96,6 +96,20 @@ def tree(pid: int) -> list[int]:
     return [inner for child in children(pid) for inner in (*tree(child), child)]
 
 
+def was_stopped(child: int) -> bool:
+    """Tell whether a child was stopped by a signal since the last call, even if it runs again."""
+    try:
+        seen = os.waitid(os.P_PID, child, os.WSTOPPED | os.WCONTINUED | os.WNOHANG)
+    except ChildProcessError:
+        return False
+    return seen is not None
+
+
+def stopped(pids: Iterable[int]) -> list[int]:
+    """Return which processes are stopped now, by a signal or by a debugger."""
+    return [pid for pid in pids if (fields := stat_fields(pid)) and fields[0] in "Tt"]
+
+
 def reap(statuses: dict[int, int] | None = None) -> None:
     """Collect every child that has ended; keep its exit code as `subprocess` counts it."""
     with contextlib.suppress(ChildProcessError):

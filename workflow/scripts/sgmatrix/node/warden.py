@@ -167,6 +167,7 @@ class Warden:
             self.wakeups.wait(0.5)
             if outcome:
                 break
+            self._refuse_stopped()
             now = time.monotonic()
             if now > deadline:
                 seen = f": {self.probe_error}" if self.probe_error else ""
@@ -238,10 +239,18 @@ class Warden:
                 if closing.args[0] != "worker_died":
                     raise
                 self._outlived(f"{closing.args[1]} ended")
+            self._refuse_stopped()
             if self.wakeups.idle_s() > self.limits["idle_s"]:
                 raise Closing(
                     "interrupted", f"no job used the server for {self.limits['idle_s']:g} s"
                 )
+
+    def _refuse_stopped(self) -> None:
+        """End a server that somebody stopped for a while: what it measured then is no result."""
+        assert self.server is not None
+        held = proc.stopped(proc.tree(os.getpid()))
+        if proc.was_stopped(self.server.pid) or held:
+            raise Closing("interrupted", f"the server was stopped by a signal, pids {held}")
 
     def _outlived(self, what: str) -> NoReturn:
         """End a server whose engine is dead; its front end may go on answering for ever."""
@@ -368,6 +377,7 @@ def main(spec_path: str) -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, note)
+    signal.signal(signal.SIGCHLD, lambda _number, _frame: warden.wakeups.wake())
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     record = warden.live()
     if warden.attempt_dir.is_dir() and warden.server is not None:

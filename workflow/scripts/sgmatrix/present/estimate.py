@@ -38,11 +38,13 @@ class Estimate:
         }
         self.took: dict[LaunchName, float] = {}
         for one in plan.launches:
-            folder = layout.attempt(one.cell, one.launch, one.attempt)
-            final = read_json_or_none(folder / "teardown.json")
-            if final is not None and final["status"] == "ok":
-                times = final["closed"]["times"]
-                self.took[one.cell, one.launch] = times["closed"] - times["started"]
+            for number in reversed(layout.attempt_numbers(one.cell, one.launch)):
+                folder = layout.attempt(one.cell, one.launch, number)
+                final = read_json_or_none(folder / "teardown.json")
+                if final is not None and final["status"] == "ok":
+                    times = final["closed"]["times"]
+                    self.took[one.cell, one.launch] = times["closed"] - times["started"]
+                    break
 
     def done(self, launch: LaunchName, seconds: float) -> None:
         """Learn what a launch took."""

@@ -87,11 +87,8 @@ class Progress:
             return
         kind = event["event"]
         who = event["cell"] + (f" launch {event['launch']}" if self._several_launches() else "")
-        if kind == "waiting":
-            for note in event["holders"]:
-                if note["campaign"] != self.plan.campaign:
-                    holder = f"{note['cell']} of campaign {note['campaign']}, pid {note['pid']}"
-                    self._say(f"{who}: waits for {holder}, since {note['since']}")
+        if kind in ("waiting", "leftovers"):
+            self._around(who, event)
             return
         if kind in _PHASES:
             self.phase = f"{who} {_PHASES[kind]}" + (f" {event['load']}" if kind == "point" else "")
@@ -111,6 +108,16 @@ class Progress:
                 self.estimate.done(launch, event["time_s"] - self.began_s[launch])
             end = "done" if event["status"] == "ok" else f"failed: {event['reason']}"
             self._say(f"{who}: {end}")
+
+    def _around(self, who: str, event: dict[str, Any]) -> None:
+        """Tell what a launch found on the node before it began."""
+        if event["event"] == "leftovers":
+            self._say(f"{who}: ended what an earlier run had left: {'; '.join(event['ended'])}")
+            return
+        for note in event["holders"]:
+            if note["campaign"] != self.plan.campaign:
+                holder = f"{note['cell']} of campaign {note['campaign']}, pid {note['pid']}"
+                self._say(f"{who}: waits for {holder}, since {note['since']}")
 
     def _expect(self, launch: tuple[str, str]) -> None:
         """Count a launch that was forced, for a reason that the plan does not know."""
