@@ -43,6 +43,13 @@ def test_a_server_sees_the_gpus_of_its_lease_and_no_other(monkeypatch):
     assert "SGLANG_CPU_OMP_THREADS_BIND" not in seen
 
 
+def test_what_is_unset_is_not_inherited(monkeypatch):
+    monkeypatch.setenv("STANDIN_ARGS", "from the shell")
+
+    assert "STANDIN_ARGS" in server_environment({}, ["cpu"], 1, "t")
+    assert "STANDIN_ARGS" not in server_environment({}, ["cpu"], 1, "t", ["STANDIN_ARGS"])
+
+
 @pytest.mark.parametrize(("ranks", "bind"), [(1, "3"), (2, "3|5"), (3, "3|5|3")])
 def test_on_the_cpu_each_rank_gets_a_core_of_those_we_may_use(ranks, bind):
     seen = server_environment({}, ["cpu"], ranks, "t")

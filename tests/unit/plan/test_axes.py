@@ -54,10 +54,11 @@ def test_every_kind_of_axis_sets_what_it_is_for():
     assert found.patches == ["tiles", "autotune"]  # made in this order
 
 
-def test_what_is_null_sets_nothing():
+def test_what_is_null_leaves_out_what_others_may_give():
     found = given({"environment": None, "patches": None, "NCCL_ALGO": None, "x": None})
 
-    assert (found.flags, found.env, found.patches) == ({}, {}, [])
+    assert (found.flags, found.env, found.patches) == ({"x": None}, {}, [])
+    assert found.unset == {"NCCL_ALGO"}
 
 
 @pytest.mark.parametrize("off", ["off", False, None])
@@ -113,11 +114,11 @@ def test_oea_has_one_spelling_of_off_and_says_so_to_the_plug_in(off):
             (
                 {"decode_steps": value},
                 (
-                    f"axes.decode_steps: {value!r} is no whole number; "
-                    "fix: write a number of 1 or more, or null for the engine's own"
+                    f"axes.decode_steps: {value!r} is no whole number of 1 or more; "
+                    "fix: write one, or null for the engine's own"
                 ),
             )
-            for value in (True, False, "8", 1.5)
+            for value in (True, False, "8", 1.5, 0, -3)
         ],
         (
             {"oea": True},

@@ -17,6 +17,11 @@ from sgmatrix.plan.bundles import parallelism_flags, ranks_of
         ("tp4pp2", {"tp_size": 4, "pp_size": 2}, 8),
         ("pp2", {"tp_size": 1, "pp_size": 2}, 2),
         ("tp8ep8", {"tp_size": 8, "ep_size": 8}, 8),
+        (
+            "tp2pp2dp2ep2",
+            {"tp_size": 2, "pp_size": 2, "dp_size": 2, "ep_size": 2, "enable_dp_attention": True},
+            4,
+        ),
         ("tp2dp2", {"tp_size": 2, "dp_size": 2}, 4),
         ("dp4", {"tp_size": 1, "dp_size": 4}, 4),
         (

@@ -190,21 +190,21 @@ def test_a_number_in_disguise_is_refused_with_its_value(problems, changes, key):
             {"include": [{"parallelism": "tp2"}, {"../../x": 1}]},
             "include: axis '../../x': a name is lower case letters, digits and _",
         ),
-        ({"include": [{"api_key": "SENTINEL"}]}, "include: axis api_key: a secret is no axis"),
-        ({"axes": {"hf_token": ["x"]}}, "axes: axis hf_token: a secret is no axis"),
+        ({"include": [{"api_key": "SENTINEL"}]}, "include[0].api_key: is a secret; fix: export it"),
+        ({"axes": {"hf_token": ["x"]}}, "axes.hf_token: is a secret; fix: export it"),
         (
             {"engines": engine(env={"HF_TOKEN": "SENTINEL"})},
-            "engines.standin.env: HF_TOKEN is a secret: export it",
+            "engines.standin.env.HF_TOKEN: is a secret; fix: export it",
         ),
         (
             {"engines": engine(flags={"api-key": "SENTINEL"})},
-            "engines.standin.flags: api-key is a secret: export it",
+            "engines.standin.flags.api-key: is a secret; fix: export it",
         ),
         ({"axes": {}}, "axes: Dictionary should have at least 1 item"),
-        ({"engine": "sglang"}, "the file: engine = 'sglang' is not one of engines: ['standin']"),
+        ({"engine": "sglang"}, "engine = 'sglang' is not one of engines: ['standin']"),
         (
             {"load": load(client={"engine": "other"})},
-            "the file: load.client.engine = 'other' is not one of engines: ['standin']",
+            "load.client.engine = 'other' is not one of engines: ['standin']",
         ),
         ({"model": {"path": "m", "recipe": "tiny-qwen3-moe"}}, "model: give exactly one of"),
         ({"server": {"port": 80}}, "server.port = 80: allowed: auto or 1024 to 65535"),
@@ -233,5 +233,5 @@ def test_a_token_is_refused_whatever_its_variable_is_called():
     data = campaign_data()
     data["engines"]["standin"]["env"]["FOO"] = "hf_abcdefghijkl"
 
-    with pytest.raises(ValidationError, match="FOO is a secret"):
+    with pytest.raises(ValidationError, match=r"engines\.standin\.env\.FOO: holds a secret"):
         Campaign.model_validate(data)

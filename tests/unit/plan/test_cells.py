@@ -149,7 +149,7 @@ def test_axes_are_their_own_flags_and_win_over_the_engine_s():
         "num_continuous_decode_steps": 8,
         "mem_fraction_static": 0.85,
         "attention_backend": "fa3",
-        "sampling_backend": "pytorch",  # an axis value of null leaves the engine's own
+        "sampling_backend": None,  # an axis value of null leaves out the engine's own
     }
 
 
@@ -266,6 +266,29 @@ def test_a_cell_says_what_its_server_is():
         *("-m", "sglang.launch_server", "--model-path", "/models/tiny", "--device", "cpu"),
         *("--dp-size", "2", "--num-continuous-decode-steps", "4", "--tp-size", "2"),
     )
+
+
+def test_a_variable_that_another_cell_varies_is_never_inherited_or_left_from_the_engine():
+    data = campaign_data(
+        axes={"NCCL_ALGO": [None, "Tree"], "environment": [None, "slow"]},
+        environments={"slow": {"STANDIN_ARGS": "x"}},
+    )
+    data["engines"]["standin"]["env"] = {"NCCL_ALGO": "Ring", "KEPT": "1"}
+    what = Campaign.model_validate(data)
+
+    base = make_cell({"NCCL_ALGO": None, "environment": None}, what, engine(), MODEL)
+    tree = make_cell({"NCCL_ALGO": "Tree", "environment": "slow"}, what, engine(), MODEL)
+
+    assert (base.env, base.unset) == ({"KEPT": "1"}, ("NCCL_ALGO", "STANDIN_ARGS"))
+    assert tree.env == {"KEPT": "1", "NCCL_ALGO": "Tree", "STANDIN_ARGS": "x"}
+    assert tree.unset == ()
+
+
+def test_a_flag_axis_of_null_leaves_out_what_the_engine_gives():
+    made = cell({"parallelism": "tp1", "stream_interval": None}, flags={"stream_interval": 4})
+
+    assert "--stream-interval" not in made.arguments
+    assert made.key == cell({"parallelism": "tp1", "stream_interval": None}).key
 
 
 def test_on_gpus_a_cell_takes_one_for_each_rank():

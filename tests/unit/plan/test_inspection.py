@@ -54,6 +54,16 @@ def test_the_engine_itself_refuses_what_it_does_not_know(planned, monkeypatch):
     assert sorted(refused_cells(plan)) == refused
 
 
+@pytest.mark.engine
+@pytest.mark.parametrize("axis", ["tensor_parallel", "max_running_request", "mem_fraction_stat"])
+def test_an_abbreviation_is_no_flag(planned, axis):
+    _, plan = planned(**{axis: [None, 1]})
+
+    (refused,) = refused_cells(plan)
+
+    assert f"unrecognized arguments: --{axis.replace('_', '-')} 1" in refused
+
+
 def test_an_interpreter_that_cannot_import_the_engine_is_not_asked(tmp_path):
     assert parse_arguments("/bin/false", {}, [["--port", "1"]]) is None
     assert parse_arguments(str(tmp_path / "absent"), {}, []) is None

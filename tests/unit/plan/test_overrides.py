@@ -93,7 +93,7 @@ def test_a_condition_that_meets_no_cell_is_refused(tmp_path):
 
     assert str(caught.value) == (
         "config_rejected: overrides[1].where: no cell has parallelism=tp3; "
-        "fix: correct the values, or remove the override"
+        "fix: correct the values, or remove the condition"
     )
 
 

@@ -76,6 +76,22 @@ def test_a_copy_is_made_once(package):
     assert Path(copy.folder).stat().st_ino == first
 
 
+@pytest.mark.parametrize("change", ["edit", "remove"])
+def test_a_copy_that_somebody_changed_is_made_anew(package, change):
+    copy = planned_copy(package, "contents", {"autotune": patch()})
+    provide(copy, sys.executable, environment(copy))
+    file = copy.package / "srt/runner.py"
+    whole = file.read_text()
+    if change == "edit":
+        file.write_text(whole + "LIMIT = 9\n")
+    else:
+        file.unlink()
+
+    provide(copy, sys.executable, environment(copy))
+
+    assert file.read_text() == whole
+
+
 def test_another_edit_order_or_installation_is_another_copy(package):
     one, two = patch(), patch("LIMIT = 1", "LIMIT = 2")
     folders = {

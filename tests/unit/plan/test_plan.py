@@ -79,11 +79,12 @@ def test_a_point_s_key_changes_with_cell_load_seed_client_and_harness(tmp_path, 
         "requests": keys(load={**load, "requests": {"min": 9}}),
         "length": keys(load={**load, "output_len": 5}),
         "seed": keys(load={**load, "seed": 2}),
+        "warmup": keys(warmup={"max_waves": 0}),
     }
     monkeypatch.setattr(launches_module, "HARNESS_VERSION", 99)
     other["harness"] = keys()
 
-    assert len({*base, *(key for some in other.values() for key in some)}) == 6 * 2
+    assert len({*base, *(key for some in other.values() for key in some)}) == 7 * 2
     monkeypatch.undo()
     assert keys(campaign="another", study="x", node={"gpus": 3}) == base
 
@@ -154,9 +155,14 @@ def test_two_cells_of_one_id_are_refused(tmp_path):
         plan(tmp_path, campaign(axes={"x": ["a/b", "a:b"]}))
 
 
-def test_an_engine_that_is_not_declared_is_refused(tmp_path):
-    with pytest.raises(SgmatrixError, match=r"axes.engine: 'other' is not one of \['standin'\]"):
-        plan(tmp_path, campaign(axes={"engine": ["standin", "other"]}))
+def test_engines_that_are_not_declared_are_named_with_their_places():
+    changes = {"engine": "a", "axes": {"engine": ["standin", "b"]}, "include": [{"engine": "c"}]}
+
+    with pytest.raises(ValueError, match="engine = 'a' is not one of engines") as caught:
+        Campaign.model_validate(campaign_data(**changes))
+
+    assert "; axes.engine[1] = 'b' is" in str(caught.value)
+    assert "; include[0].engine = 'c' is" in str(caught.value)
 
 
 def test_planning_writes_nothing(tmp_path):
@@ -328,7 +334,7 @@ def test_the_record_holds_the_axes_as_text_and_the_settings_of_the_campaign(tmp_
     record = plan_record(plan(tmp_path, what), what, None)
 
     assert record["cells"]["tp1-x-on"]["axes_text"] == {"parallelism": "tp1", "x": "on", "y": None}
-    assert record["settings"]["node"] == {"gpus": 2}
+    assert record["settings"]["node"]["gpus"] == 2
     assert record["cells"]["tp1-x-on"]["deadlines"]["stop_s"] == 5
     assert (record["campaign"], record["study"]) == ("made-up", "tests")
 

@@ -305,6 +305,35 @@ def test_a_campaign_of_which_all_cells_failed(tmp_path):
     assert "base cell tp1 has no trusted point" not in page.text
 
 
+def test_cells_are_compared_at_load_points_that_the_base_has_too(tmp_path):
+    what = campaign(
+        axes={"parallelism": ["tp1", "tp2", "tp4"]},
+        overrides=[{"where": {"parallelism": "tp2"}, "load": {"concurrency": [2, 64]}}],
+    )
+    history = Finished(tmp_path, what)
+    history.measured("tp1", rates={1: 50, 2: 100})
+    history.measured("tp2", rates={2: 110, 64: 9000})
+    history.measured("tp4", rates={1: 60, 2: 130})
+
+    page = page_of(history)
+
+    assert "best cell tp4 highest output throughput" in page.text
+    assert "+30.0 %" in page.text
+
+
+def test_what_is_no_longer_planned_is_no_current_point(tmp_path):
+    history = Finished(tmp_path, campaign(axes={"parallelism": ["tp1", "tp2"]}))
+    history.measured("tp1", rates={1: 50, 2: 100})
+    history.measured("tp2", rates={1: 50, 2: 100})
+    history.plan["launches"] = history.plan["launches"][:1]
+    write_json(history.layout.plan, history.plan)
+
+    page = page_of(history)
+
+    assert "1 cells, 2 load points" in page.text
+    assert "2 points of earlier or interrupted attempts, or no longer planned" in page.text
+
+
 def test_a_base_that_failed_leaves_nothing_to_compare_with(tmp_path):
     history = Finished(tmp_path, campaign(axes=TWO))
     history.rejected("tp1", root="error: unrecognized arguments")

@@ -48,13 +48,17 @@ def engine_environment(declared: Mapping[str, str]) -> dict[str, str]:
 
 
 def server_environment(
-    declared: Mapping[str, str], devices: Sequence[str], ranks: int, token: str
+    declared: Mapping[str, str],
+    devices: Sequence[str],
+    ranks: int,
+    token: str,
+    unset: Sequence[str] = (),
 ) -> dict[str, str]:
     """Return the environment of a server: where it may run, and its token.
 
     On GPUs that is their list, numbered as nvidia-smi does. On the CPU it is one core per
     rank, which SGLang demands as soon as there are more ranks than NUMA nodes; a campaign that
-    declares SGLANG_CPU_OMP_THREADS_BIND itself wins.
+    declares SGLANG_CPU_OMP_THREADS_BIND itself wins. What is `unset` is not inherited.
     """
     gpus = [name.removeprefix("gpu-") for name in devices if name.startswith("gpu-")]
     place = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": ",".join(gpus)}
@@ -62,4 +66,5 @@ def server_environment(
         cores = sorted(os.sched_getaffinity(0))
         bind = "|".join(str(cores[rank % len(cores)]) for rank in range(ranks))
         place["SGLANG_CPU_OMP_THREADS_BIND"] = bind
-    return {**engine_environment(place), **declared, TOKEN_VARIABLE: token}
+    inherited = {n: text for n, text in engine_environment(place).items() if n not in unset}
+    return {**inherited, **declared, TOKEN_VARIABLE: token}

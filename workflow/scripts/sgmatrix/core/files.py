@@ -69,6 +69,17 @@ def publish(source: Path, target: Path) -> None:
         shutil.copyfile(source, neighbour)
 
 
+def package_files(package: Path) -> list[Path]:
+    """Return the files of a Python package that can change what it does: not compiled ones."""
+    return sorted(
+        Path(folder, name)
+        for folder, _, names in os.walk(package)
+        if not folder.endswith("__pycache__")
+        for name in names
+        if not name.endswith(".pyc")
+    )
+
+
 def append_line(path: Path, line: str) -> None:
     """Append one short line in a single write, so that lines of many processes do not mix."""
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)

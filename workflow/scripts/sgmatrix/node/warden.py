@@ -137,7 +137,7 @@ class Warden:
             self.server = subprocess.Popen(
                 self.argv,
                 env=server_environment(
-                    cell["env"], self.lease.devices, cell["ranks"], self._token()
+                    cell["env"], self.lease.devices, cell["ranks"], self._token(), cell["unset"]
                 ),
                 cwd=cwd,
                 stdin=subprocess.DEVNULL,

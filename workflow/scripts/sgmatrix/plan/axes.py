@@ -52,6 +52,8 @@ class Given:
 
     flags: dict[str, AxisValue] = field(default_factory=dict)
     env: dict[str, str] = field(default_factory=dict)
+    unset: set[str] = field(default_factory=set)
+    """Variables that the server is not to have, wherever they come from."""
     patches: list[str] = field(default_factory=list)
 
 
@@ -130,6 +132,8 @@ def given_by(
 ) -> Given:
     """Return what the axes of a point set; two axes may not set the same thing.
 
+    A flag or a variable whose value is null is left out, also where the engine declares it.
+
     Args:
         point: axis name to value.
         environments: the sets of environment variables that the campaign names.
@@ -153,14 +157,10 @@ def given_by(
             given.patches += words(axis, value, list(patches))
         elif is_variable(axis):
             env = _variable(axis, value)
-        elif axis == "decode_steps" and (isinstance(value, bool) or not isinstance(value, int)):
-            if value is not None:
-                raise SgmatrixError(
-                    "config_rejected",
-                    f"axes.decode_steps: {value!r} is no whole number",
-                    fix="write a number of 1 or more, or null for the engine's own",
-                )
-        elif axis != "engine" and value is not None:
+            given.unset |= {axis} - env.keys()
+        elif axis != "engine":
+            if axis == "decode_steps":
+                _check_decode_steps(value)
             flags[axis_flags(axis, [value])[0]] = value
         for kind, name in [("server flag", f) for f in flags] + [("variable", v) for v in env]:
             if name in setter:
@@ -173,6 +173,16 @@ def given_by(
         given.flags |= flags
         given.env |= env
     return given
+
+
+def _check_decode_steps(value: AxisValue) -> None:
+    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
+        return
+    raise SgmatrixError(
+        "config_rejected",
+        f"axes.decode_steps: {value!r} is no whole number of 1 or more",
+        fix="write one, or null for the engine's own",
+    )
 
 
 def _environment(value: AxisValue, environments: Mapping[str, Mapping[str, str]]) -> dict[str, str]:

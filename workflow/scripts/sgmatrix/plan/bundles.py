@@ -31,12 +31,13 @@ def parallelism_flags(bundle: str) -> dict[str, int | bool]:
         )
     if "dp" in sizes and "ep" in sizes:  # DP attention: the replicas share the expert layers
         dp = sizes["dp"]
-        return {
+        attention: dict[str, int | bool] = {
             "tp_size": sizes.get("tp", dp),
             "dp_size": dp,
             "ep_size": sizes["ep"],
             "enable_dp_attention": True,
         }
+        return attention | ({"pp_size": sizes["pp"]} if sizes.get("pp", 1) > 1 else {})
     flags: dict[str, int | bool] = {"tp_size": sizes.get("tp", 1)}
     flags |= {f"{name}_size": sizes[name] for name in ("pp", "dp", "ep") if sizes.get(name, 1) > 1}
     return flags

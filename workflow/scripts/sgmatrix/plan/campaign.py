@@ -28,10 +28,11 @@ from sgmatrix.plan.parts import (
     VariableName,
     Warmup,
     Word,
-    check_axis_name,
+    axis_name_problem,
     checked_names,
 )
 from sgmatrix.plan.problems import problem_lines
+from sgmatrix.plan.sanity import insane_places
 from sgmatrix.plan.yaml_strict import read_yaml
 
 
@@ -58,6 +59,9 @@ class Campaign(Closed):
     exclude: list[dict[str, AxisValue | list[AxisValue]]] = Field(
         [], description="cells to leave out: all of these values hold (a list: one of them)"
     )
+    unset: list[VariableName] = Field(
+        [], description="variables that servers do not inherit from the shell"
+    )
     overrides: list[Override] = Field([], description="what is other for some cells")
     environments: dict[Word, dict[VariableName, str]] = Field(
         {}, description="named sets of environment variables, values of the axis `environment`"
@@ -77,17 +81,22 @@ class Campaign(Closed):
     @field_validator("axes")
     @classmethod
     def _axes(cls, axes: dict[str, list[AxisValue]]) -> dict[str, list[AxisValue]]:
-        for name, values in axes.items():
-            check_axis_name(name)
-            if not values:
-                raise ValueError(f"axis {name}: has no value, so that there is no cell")
+        problems = [problem for name in axes if (problem := axis_name_problem(name))]
+        problems += [
+            f"axis {name}: has no value, so that there is no cell"
+            for name, values in axes.items()
+            if not values
+        ]
+        if problems:
+            raise ValueError("; ".join(problems))
         return axes
 
     @field_validator("include")
     @classmethod
     def _include(cls, include: list[dict[str, AxisValue]]) -> list[dict[str, AxisValue]]:
-        for name in (name for extra in include for name in extra):
-            check_axis_name(name)
+        names = dict.fromkeys(name for extra in include for name in extra)
+        if problems := [problem for name in names if (problem := axis_name_problem(name))]:
+            raise ValueError("; ".join(problems))
         return include
 
     @field_validator("environments")
@@ -108,10 +117,29 @@ class Campaign(Closed):
 
     @model_validator(mode="after")
     def _engines_exist(self) -> Campaign:
-        for key, name in (("engine", self.engine), ("load.client.engine", self.load.client.engine)):
-            if name is not None and name not in self.engines:
-                raise ValueError(f"{key} = {name!r} is not one of engines: {sorted(self.engines)}")
+        named: dict[str, AxisValue] = {
+            "engine": self.engine,
+            "load.client.engine": self.load.client.engine,
+        }
+        named |= {f"axes.engine[{i}]": name for i, name in enumerate(self.axes.get("engine", []))}
+        named |= {f"include[{i}].engine": one.get("engine") for i, one in enumerate(self.include)}
+        wrong = [
+            f"{key} = {name!r} is not one of engines: {sorted(self.engines)}"
+            for key, name in named.items()
+            if name is not None and name not in self.engines
+        ]
+        if wrong:
+            raise ValueError("; ".join(wrong))
         return self
+
+    @model_validator(mode="before")
+    @classmethod
+    def _sane(cls, data: Any) -> Any:
+        if isinstance(data, dict):
+            checked = {key: value for key, value in data.items() if key != "rerun"}
+            if places := list(insane_places(checked)):
+                raise ValueError("\n".join(places))
+        return data
 
 
 def read_campaign(path: Path) -> Campaign:

@@ -18,6 +18,7 @@ from sgmatrix.plan.axes import (
     flag_name,
     given_by,
     id_part,
+    is_variable,
 )
 from sgmatrix.plan.bundles import ranks_of
 from sgmatrix.plan.campaign import Campaign
@@ -34,7 +35,7 @@ _ID_LIMIT = 100
 _DEVICES = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.IGNORECASE)
 
 # Flags that the launcher sets itself.
-_OURS = {"host", "port", "served_model_name", "model_path", "model"}
+_OURS = {"host", "port", "served_model_name", "model_path", "model", "config"}
 
 _SIZES = {"tp_size", "pp_size", "dp_size", "ep_size"}
 _PARALLEL = (*sorted(_SIZES), "enable_dp_attention")
@@ -75,6 +76,8 @@ def server_flags(
     flags |= {**overridden, **given}
     for flag in sorted(_SIZES & flags.keys()):
         size = flags[flag]
+        if size is None:
+            continue
         if not isinstance(size, int) or isinstance(size, bool) or size < 1:
             raise SgmatrixError(
                 "config_rejected", f"{flag} = {size!r}", fix="write a whole number of 1 or more"
@@ -122,6 +125,8 @@ class Cell:
     expected_start_s: float
     deadlines: Mapping[str, float]
     """Seconds, by the keys of the campaign's `deadlines`."""
+    unset: tuple[str, ...]
+    """Variables that the server does not inherit, since another cell varies them."""
     patches: Mapping[str, str]
     """Hash of each patch by its name, in the order in which they are made."""
     copy: Mapping[str, Any] | None
@@ -186,6 +191,7 @@ def make_cell(
         min_free_memory_mb=declared.min_free_memory_mb,
         expected_start_s=declared.expected_start_s,
         deadlines=settings.deadlines.model_dump(),
+        unset=tuple(sorted({*_varied(campaign), *campaign.unset} - env.keys())),
         patches=hashes,
         copy=None if copy is None else copy.record(),
     )
@@ -200,10 +206,20 @@ def _environment(engine: Mapping[str, str], settings: Settings, given: Given) ->
             fix="take it out of the override, or use exclude and include",
         )
     changed = {**settings.env, **given.env}
-    if "PYTHONPATH" in changed:
+    if python := sorted(name for name in changed if name.startswith("PYTHON")):
         raise SgmatrixError(
             "config_rejected",
-            "PYTHONPATH in an axis or an override could hide the engine that was looked at",
+            f"{python[0]} in an axis or an override could hide the engine that was looked at",
             fix="declare another engine with it, and use the axis engine",
         )
-    return {**engine, **changed}
+    left_out = {name: text for name, text in engine.items() if name not in given.unset}
+    return {**left_out, **changed}
+
+
+def _varied(campaign: Campaign) -> set[str]:
+    """Return the variables that the axes of a campaign vary; the shell's own never stand in."""
+    axes = {*campaign.axes, *(axis for one in campaign.include for axis in one)}
+    names = {axis for axis in axes if is_variable(axis)}
+    if "environment" in axes:
+        names |= {name for variables in campaign.environments.values() for name in variables}
+    return names

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from sgmatrix.core.errors import Refusal, SgmatrixError
@@ -11,6 +11,7 @@ from sgmatrix.plan.campaign import Campaign
 from sgmatrix.plan.cells import Cell, make_cell, server_flags
 from sgmatrix.plan.engines import Installation, installation
 from sgmatrix.plan.limits import impossibilities
+from sgmatrix.plan.matrix import Matrix, show
 from sgmatrix.plan.model import ModelFacts
 from sgmatrix.plan.oea import PLUGIN, oea_obstacles, oea_of
 from sgmatrix.plan.overrides import Settings, settings_of
@@ -22,18 +23,12 @@ def installations_of(
     """Look at every engine that a cell or the load client uses."""
     names = {campaign.engine, campaign.load.client.engine or campaign.engine}
     names |= {str(point["engine"]) for point in points if point.get("engine") is not None}
-    if unknown := sorted(names - campaign.engines.keys()):
-        raise SgmatrixError(
-            "config_rejected",
-            f"axes.engine: {unknown[0]!r} is not one of {sorted(campaign.engines)}",
-            fix="declare it below engines",
-        )
     return {name: installation(name, campaign.engines[name], project) for name in sorted(names)}
 
 
 def checked_cells(
     campaign: Campaign,
-    points: list[Point],
+    matrix: Matrix,
     engines: Mapping[str, Installation],
     model: ModelFacts,
     project: Path,
@@ -43,8 +38,8 @@ def checked_cells(
     how: dict[str, Settings] = {}
     by_key: dict[str, str] = {}
     ids: dict[str, str] = {}
-    problems = list(_value_problems(campaign, points))
-    for point in points:
+    problems = [*matrix.problems, *_value_problems(campaign, matrix.points)]
+    for point in matrix.points:
         engine = engines[str(point.get("engine") or campaign.engine)]
         settings = settings_of(campaign, point)
         try:
@@ -62,8 +57,10 @@ def checked_cells(
         # some file systems take `TP8` and `tp8` for one name
         twin = ids.setdefault(cell.id.casefold(), cell.id)
         if cell.id in cells or twin != cell.id:
+            other = next(one for one in cells.values() if one.id.casefold() == cell.id.casefold())
             problems.append(
-                f"two cells have the id {cell.id}: their values differ only in signs or case"
+                f"two cells have the id {cell.id}: {show(other.axes)} and {show(point)}; fix: "
+                "change a name or a value, so that they differ in more than signs or case"
             )
         cells[cell.id] = cell
         how[cell.id] = settings
@@ -72,7 +69,7 @@ def checked_cells(
     return cells, how
 
 
-def _value_problems(campaign: Campaign, points: list[Point]) -> Iterator[str]:
+def _value_problems(campaign: Campaign, points: Iterable[Point]) -> Iterator[str]:
     """Yield what is wrong with single axis values, so that one does not hide another."""
     seen: dict[str, list[object]] = {}
     for point in points:

@@ -16,7 +16,8 @@ import argparse, contextlib, io, json, sys
 lists = json.load(sys.stdin)
 with contextlib.redirect_stdout(sys.stderr):
     from sglang.srt.server_args import ServerArgs
-    parser = argparse.ArgumentParser(prog="sglang")
+    # an abbreviation would pass unseen by every check that knows flags by their names
+    parser = argparse.ArgumentParser(prog="sglang", allow_abbrev=False)
     ServerArgs.add_cli_args(parser)
 answers = []
 for arguments in lists:

@@ -15,6 +15,7 @@ from typing import Any
 from sgmatrix.core.cache import cached
 from sgmatrix.core.environment import engine_environment
 from sgmatrix.core.errors import SgmatrixError
+from sgmatrix.core.files import package_files
 from sgmatrix.plan.parts import Engine
 
 
@@ -107,23 +108,23 @@ def _search_path(python: str, env: tuple[tuple[str, str], ...]) -> tuple[str, ..
 
 
 def fingerprint(package: Path) -> str:
-    """Return a hash over names, sizes and times of the engine's source files."""
+    """Return a hash over names, sizes and times of the engine's files."""
     marks = [
         (file.relative_to(package).as_posix(), (stat := file.stat()).st_size, stat.st_mtime_ns)
-        for file in sorted((package / "srt").rglob("*.py"))
+        for file in package_files(package)
     ]
     return hashlib.sha256(repr((str(package), marks)).encode()).hexdigest()
 
 
 def _contents(package: Path) -> str:
-    """Return a hash over the contents of the engine's source files, remembered by their times.
+    """Return a hash over the contents of the engine's files, remembered by their times.
 
     An edit of an installation is another engine, whatever its version says.
     """
 
     def compute() -> str:
         whole = hashlib.sha256()
-        for file in sorted((package / "srt").rglob("*.py")):
+        for file in package_files(package):
             name = file.relative_to(package).as_posix()
             whole.update(f"{name}\0{hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode())
         return whole.hexdigest()

@@ -84,14 +84,20 @@ def asked_attempt(
 
 
 def _load_points(
-    load: Load, cell: Cell, launch: str, client: dict[str, Any]
+    load: Load, cell: Cell, launch: str, client: dict[str, Any], warmup: dict[str, Any]
 ) -> tuple[LoadPoint, ...]:
     points = []
     for concurrency in load.concurrency:
         load_id = f"c{concurrency:04d}-i{load.input_len}-o{load.output_len}-{load.dataset}"
         requests = max(load.requests.min, load.requests.per_concurrency * concurrency, concurrency)
         seed = derive_seed(load.seed, launch, load_id)
-        offered = {"load": load_id, "requests": requests, "seed": seed, "client": client["id"]}
+        offered = {
+            "load": load_id,
+            "requests": requests,
+            "seed": seed,
+            "client": client["id"],
+            "warmup": warmup,
+        }
         points.append(
             LoadPoint(
                 load_id=load_id,
@@ -131,10 +137,11 @@ def shared_out_launches(
     """Return (cell, launch, points) in the order of measuring; extra launches come last."""
     launches: list[tuple[str, str, tuple[LoadPoint, ...]]] = []
     extras: list[tuple[str, str, tuple[LoadPoint, ...]]] = []
+    warmup = campaign.warmup.model_dump()
     for cell, number in _order(campaign, how):
         points = {
             point.load_id: point
-            for point in _load_points(how[cell].load, cells[cell], number, client)
+            for point in _load_points(how[cell].load, cells[cell], number, client, warmup)
         }
         for name, loads in share_out(layout, cell, number, cells[cell].key, list(points)):
             one = (cell, name, tuple(points[load] for load in loads))

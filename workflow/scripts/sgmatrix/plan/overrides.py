@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from sgmatrix.core.errors import SgmatrixError
+from pydantic import BaseModel
+
 from sgmatrix.plan.axes import Point
 from sgmatrix.plan.campaign import Campaign
-from sgmatrix.plan.matrix import meets, show
+from sgmatrix.plan.matrix import meets
 from sgmatrix.plan.parts import AxisValue, Deadlines, Load, Override
 
 
@@ -26,7 +28,7 @@ class Settings:
 
 def matching(campaign: Campaign, point: Point) -> list[Override]:
     """Return the overrides whose condition the point meets, in the order of the file."""
-    return [override for override in campaign.overrides if meets(point, override.where)]
+    return [override for override in campaign.overrides if meets(campaign, point, override.where)]
 
 
 def settings_of(campaign: Campaign, point: Point) -> Settings:
@@ -37,30 +39,15 @@ def settings_of(campaign: Campaign, point: Point) -> Settings:
     for override in matching(campaign, point):
         launches = override.launches or launches
         if override.load is not None:
-            given = {
-                name: value
-                for name in type(override.load).model_fields
-                if (value := getattr(override.load, name)) is not None
-            }
-            load = load.model_copy(update=given)
-        deadlines = deadlines.model_copy(
-            update={str(name): limit_s for name, limit_s in override.deadlines.items()}
-        )
+            load = load.model_copy(update=_given(override.load))
+        if override.deadlines is not None:
+            deadlines = deadlines.model_copy(update=_given(override.deadlines))
         flags |= override.flags
         env |= override.env
     return Settings(launches, load, deadlines, flags, env)
 
 
-def check_overrides(campaign: Campaign, points: list[Point]) -> None:
-    """Refuse a condition that meets no cell: a misspelled one would change nothing, silently.
-
-    Raises:
-        SgmatrixError: `config_rejected`.
-    """
-    for i, override in enumerate(campaign.overrides):
-        if not any(meets(point, override.where) for point in points):
-            raise SgmatrixError(
-                "config_rejected",
-                f"overrides[{i}].where: no cell has {show(override.where)}",
-                fix="correct the values, or remove the override",
-            )
+def _given(part: BaseModel) -> dict[str, Any]:
+    """Return the keys of a part that are given."""
+    values = {name: getattr(part, name) for name in type(part).model_fields}
+    return {name: value for name, value in values.items() if value is not None}

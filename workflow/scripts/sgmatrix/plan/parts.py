@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from sgmatrix.core.redact import has_secret, is_secret_name
+from sgmatrix.core.redact import is_secret_name
 
 AxisValue = bool | int | float | str | dict[str, Any] | list[bool | int | float | str] | None
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$")]
@@ -28,17 +28,19 @@ class Closed(BaseModel):
 
 
 def checked_names(value: dict[str, Any]) -> dict[str, Any]:
-    """Return environment or flags by name; refuse secrets, and what the workflow sets itself."""
-    for name, text in value.items():
-        if is_secret_name(name) or (isinstance(text, str) and has_secret(text)):
-            raise ValueError(
-                f"{name} is a secret: export it in the shell that runs snakemake; a campaign "
-                "file is copied into records"
-            )
-        if name in _OUR_VARIABLES or name.startswith("SGMATRIX_"):
-            raise ValueError(f"{name} is set by the workflow itself; take it out")
-        if isinstance(text, str) and "\0" in text:
-            raise ValueError(f"{name} holds a NUL character, which no process can be given")
+    """Return environment variables by name; refuse what the workflow sets itself."""
+    if ours := [n for n in value if n in _OUR_VARIABLES or n.startswith("SGMATRIX_")]:
+        raise ValueError(f"{', '.join(ours)} is set by the workflow itself; take it out")
+    return value
+
+
+def checked_flags(value: dict[str, Any]) -> dict[str, Any]:
+    """Return server flags by name; refuse what is no flag, and one flag in two spellings."""
+    if bad := [name for name in value if not re.fullmatch(r"[a-z][a-z0-9_-]{0,79}", name)]:
+        raise ValueError(f"{bad} is no flag; write SGLang's name without --, such as tp_size")
+    tidy = [name.replace("-", "_") for name in value]
+    if twice := sorted({name for name in tidy if tidy.count(name) > 1}):
+        raise ValueError(f"{', '.join(twice)} is given in two spellings; keep one")
     return value
 
 
@@ -73,10 +75,15 @@ class Engine(Closed):
         0, ge=0, description="MiB of host memory that a launch needs free"
     )
 
-    @field_validator("env", "flags")
+    @field_validator("env")
     @classmethod
-    def _allowed(cls, value: dict[str, Any]) -> dict[str, Any]:
+    def _env(cls, value: dict[str, Any]) -> dict[str, Any]:
         return checked_names(value)
+
+    @field_validator("flags")
+    @classmethod
+    def _flags(cls, value: dict[str, Any]) -> dict[str, Any]:
+        return checked_flags(value)
 
 
 def sorted_once(concurrency: list[int]) -> list[int]:
@@ -156,9 +163,6 @@ class Deadlines(Closed):
     idle_s: Seconds = Field(600, description="a ready server that no job uses")
 
 
-DeadlineName = Literal["start_s", "stall_s", "point_s", "warmup_s", "stop_s", "idle_s"]
-
-
 class Node(Closed):
     """The machine that the servers run on."""
 
@@ -173,7 +177,9 @@ class Edit(Closed):
 
     file: str = Field(description="file of the engine, such as `sglang/srt/server_args.py`")
     find: str = Field(min_length=1, description="text that stands there")
-    replace: str = Field(min_length=1, description="text that stands there instead")
+    replace: str = Field(
+        min_length=1, description="text that stands there instead; to delete, leave a comment"
+    )
     count: int = Field(1, ge=1, description="how many times `find` stands in the file")
 
     @field_validator("file")
@@ -183,6 +189,12 @@ class Edit(Closed):
         if steps[0] != "sglang" or len(steps) < 2 or not set(steps).isdisjoint(("", ".", "..")):
             raise ValueError("allowed: a path below the package, such as sglang/srt/server_args.py")
         return value
+
+    @model_validator(mode="after")
+    def _changes(self) -> Edit:
+        if self.find == self.replace:
+            raise ValueError("find and replace are the same text")
+        return self
 
 
 class Patch(Closed):
@@ -208,6 +220,17 @@ class LoadOverride(Closed):
         return None if value is None else sorted_once(value)
 
 
+class DeadlinesOverride(Closed):
+    """Keys of `deadlines` that are other for some cells."""
+
+    start_s: Seconds | None = Field(None, description="instead of `deadlines.start_s`")
+    stall_s: Seconds | None = Field(None, description="instead of `deadlines.stall_s`")
+    point_s: Seconds | None = Field(None, description="instead of `deadlines.point_s`")
+    warmup_s: Seconds | None = Field(None, description="instead of `deadlines.warmup_s`")
+    stop_s: Seconds | None = Field(None, description="instead of `deadlines.stop_s`")
+    idle_s: Seconds | None = Field(None, description="instead of `deadlines.idle_s`")
+
+
 class Override(Closed):
     """What is other for the cells that meet a condition; a later one wins over an earlier one."""
 
@@ -216,14 +239,19 @@ class Override(Closed):
     )
     launches: int | None = Field(None, ge=1, le=99, description="server starts of these cells")
     load: LoadOverride | None = Field(None, description="other load points")
-    deadlines: dict[DeadlineName, Seconds] = Field({}, description="other deadlines, by their keys")
+    deadlines: DeadlinesOverride | None = Field(None, description="other deadlines")
     flags: dict[str, AxisValue] = Field({}, description="server flags, over those of the engine")
     env: dict[VariableName, str] = Field({}, description="environment, over that of the engine")
 
-    @field_validator("env", "flags")
+    @field_validator("env")
     @classmethod
-    def _allowed(cls, value: dict[str, Any]) -> dict[str, Any]:
+    def _env(cls, value: dict[str, Any]) -> dict[str, Any]:
         return checked_names(value)
+
+    @field_validator("flags")
+    @classmethod
+    def _flags(cls, value: dict[str, Any]) -> dict[str, Any]:
+        return checked_flags(value)
 
 
 class Oea(Closed):
@@ -247,14 +275,15 @@ class Rerun(Closed):
     )
 
 
-def check_axis_name(name: str) -> None:
-    """Refuse what is no axis; the name becomes part of cell ids, and so of paths."""
+def axis_name_problem(name: str) -> str | None:
+    """Return why a name is no axis, None where it is; it becomes part of cell ids and paths."""
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,63}|[A-Z][A-Z0-9_]{0,63}", name):
-        raise ValueError(
+        return (
             f"axis {name!r}: a name is lower case letters, digits and _, or the name of an "
             "environment variable in capitals"
         )
     if is_secret_name(name):
-        raise ValueError(f"axis {name}: a secret is no axis; export it in the shell")
-    if name in _OUR_VARIABLES or name.startswith("SGMATRIX_"):
-        raise ValueError(f"axis {name}: set by the workflow itself; take it out")
+        return f"axis {name}: a secret is no axis; export it in the shell"
+    if name in _OUR_VARIABLES or name.startswith(("SGMATRIX_", "PYTHON")):
+        return f"axis {name}: set by the workflow itself; take it out"
+    return None

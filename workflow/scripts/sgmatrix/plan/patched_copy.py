@@ -22,9 +22,12 @@ from typing import Any
 
 from sgmatrix.core.environment import engine_environment
 from sgmatrix.core.errors import SgmatrixError
+from sgmatrix.core.files import package_files, read_json_or_none, write_json
 
 _PROBE = "import importlib.util as u; print(u.find_spec('sglang').origin)"
 _PROBE_TIMEOUT_S = 60
+_MARKS = "files.json"
+"""Beside the package: what the copy was when it was made."""
 
 
 @dataclass(frozen=True)
@@ -144,6 +147,8 @@ def provide(copy: PatchedCopy, python: str, env: Mapping[str, str]) -> None:
     """
     folder = Path(copy.folder)
     with _alone(folder):
+        if folder.is_dir() and read_json_or_none(folder / _MARKS) != _marks(copy.package):
+            shutil.rmtree(folder)  # somebody changed it, or a cleaner took files out of it
         if not folder.is_dir():
             _make(copy, folder)
     try:
@@ -180,7 +185,16 @@ def _make(copy: PatchedCopy, folder: Path) -> None:
             original = (Path(copy.source).parent / file).stat()
             # a time of its own, so that compiled code of the original does not count for it
             os.utime(path, ns=(original.st_atime_ns, original.st_mtime_ns + 1_000_000_000))
+        write_json(whole / _MARKS, _marks(whole / "sglang"))
         whole.rename(folder)
+
+
+def _marks(package: Path) -> list[list[object]]:
+    """Return name, size and time of each file of a copy, but for what Python compiles itself."""
+    return [
+        [file.relative_to(package).as_posix(), (stat := file.lstat()).st_size, stat.st_mtime_ns]
+        for file in package_files(package)
+    ]
 
 
 @contextlib.contextmanager

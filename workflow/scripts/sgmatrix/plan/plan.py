@@ -20,9 +20,9 @@ from sgmatrix.plan.cells import Cell
 from sgmatrix.plan.checked_cells import checked_cells, installations_of
 from sgmatrix.plan.engines import Installation, engine_facts
 from sgmatrix.plan.launches import Launch, LoadPoint, asked_attempt, shared_out_launches
-from sgmatrix.plan.matrix import excluded, expand
+from sgmatrix.plan.matrix import expand
 from sgmatrix.plan.model import ModelFacts, model_facts
-from sgmatrix.plan.overrides import Settings, check_overrides
+from sgmatrix.plan.overrides import Settings
 
 
 @dataclass(frozen=True)
@@ -93,11 +93,11 @@ def make_plan(
         SgmatrixError: a refusal that names every cell that cannot be, before any launch.
     """
     model = model_facts(campaign.model, project, layout.root.parent / "models")
-    points = expand(campaign)
+    matrix = expand(campaign)
+    points = list(matrix.points)
     engines = installations_of(campaign, points, project)
     client = _client(campaign, engines[campaign.load.client.engine or campaign.engine], model)
-    check_overrides(campaign, points)
-    cells, how = checked_cells(campaign, points, engines, model, project)
+    cells, how = checked_cells(campaign, matrix, engines, model, project)
     rerun = campaign.rerun is not None
     launches = tuple(
         Launch(
@@ -123,7 +123,7 @@ def make_plan(
         settings={
             name: getattr(campaign, name).model_dump() for name in ("warmup", "server", "node")
         },
-        excluded=tuple(excluded(campaign)),
+        excluded=matrix.excluded,
         reproduce={cell.id: cell_campaign(campaign, cell, how[cell.id]) for cell in cells.values()},
     )
 
@@ -146,6 +146,7 @@ def cell_campaign(campaign: Campaign, cell: Cell, settings: Settings) -> dict[st
         "patches": {
             name: patch for name, patch in data["patches"].items() if name in words["patches"]
         },
+        "unset": list(cell.unset),
         "launches": settings.launches,
         "load": settings.load.model_dump(exclude_none=True),
         "deadlines": settings.deadlines.model_dump(),

@@ -85,4 +85,11 @@ def problem_lines(path: Path, model: type[BaseModel], refusal: ValidationError) 
         places.setdefault(_place(error), []).append(error)
     # what lies inside a list that may itself be one value of a union is about that same value
     inner = [p for p in places if any(p[: len(q)] == q and p != q for q in places)]
-    return [_line(path, model, errors) for place, errors in places.items() if place not in inner]
+    lines = [_line(path, model, errors) for place, errors in places.items() if place not in inner]
+    # what holds of the file as a whole names its own places, one to a line
+    head = f"{path}: the file: "
+    return [
+        f"{path}: {one}" if line.startswith(head) else one
+        for line in lines
+        for one in line.removeprefix(head).split("\n" if line.startswith(head) else "\0")
+    ]

@@ -103,7 +103,12 @@ _EXAMPLES = {
     "overrides.load.input_len": "1024",
     "overrides.load.output_len": "256",
     "overrides.load.requests": "{min: 16}",
+    "unset": "[MALLOC_ARENA_MAX]",
     "overrides.deadlines": "{start_s: 3600}",
+    **{
+        f"overrides.deadlines.{name}_s": "3600"
+        for name in ("start", "stall", "point", "warmup", "stop", "idle")
+    },
     "overrides.flags": "{max_running_requests: 512}",
     "overrides.env": '{NCCL_ALGO: "Ring"}',
     "environments": '{p2p-off: {NCCL_P2P_DISABLE: "1"}}',

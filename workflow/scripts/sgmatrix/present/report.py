@@ -138,8 +138,12 @@ class Headline:
     """What a reader takes away in ten seconds."""
 
     best: CellView | None
-    """The best cell that finished whole."""
+    """The best cell that finished whole, at load points that the base has too."""
+    top: LoadPoint | None
+    """Where it is best."""
     base: CellView | None
+    base_top: LoadPoint | None
+    """Where the base is best, of its own load points."""
     gain: float | None
     """Throughput of the best over that of the base, less 1."""
     spread: float | None
@@ -149,27 +153,47 @@ class Headline:
     """Points that a flag bars from this comparison."""
 
 
-def _best_figure(cell: CellView | None) -> Figure | None:
-    load: LoadPoint | None = cell.best if cell else None
+def _trusted(load: LoadPoint | None) -> Figure | None:
     figure = load.output_tok_s if load else None
     return None if figure is None or figure.barred else figure
 
 
+def _best_of(cell: CellView, common: set[tuple[Workload, int]] | None) -> LoadPoint | None:
+    """Return the trusted point of the highest throughput, of those load points; None: all."""
+    loads = [
+        load
+        for load in cell.loads
+        if _trusted(load) and (common is None or (load.workload, load.concurrency) in common)
+    ]
+    return max(loads, key=lambda load: _mean(load.output_tok_s), default=None)
+
+
 def headline(cells: Sequence[CellView]) -> Headline:
     """Compare the best cell with the base, the first cell of the plan."""
-    whole = [cell for cell in cells if cell.status == "ok" and _best_figure(cell)]
-    best = max(whole, key=lambda cell: _mean(_best_figure(cell)), default=None)
     base = cells[0] if cells else None
-    ours, theirs = _best_figure(best), _best_figure(base)
+    base_top = _best_of(base, None) if base else None
+    # another load is another question: cells are compared where the base was measured too
+    common = (
+        {(load.workload, load.concurrency) for load in base.loads} if base and base_top else None
+    )
+    tops = {
+        cell.cell: top for cell in cells if cell.status == "ok" and (top := _best_of(cell, common))
+    }
+    whole = [cell for cell in cells if cell.cell in tops]
+    best = max(whole, key=lambda cell: _mean(tops[cell.cell].output_tok_s), default=None)
+    ours = _trusted(tops[best.cell]) if best else None
+    theirs = _trusted(base_top)
     measured = [cell.launches for cell in cells if cell.launches]
     spreads = [
         (figure.high - figure.low) / figure.mean
         for cell in whole
-        if (figure := _best_figure(cell)) and figure.launches > 1 and figure.mean
+        if (figure := _trusted(tops[cell.cell])) and figure.launches > 1 and figure.mean
     ]
     return Headline(
         best=best,
+        top=tops[best.cell] if best else None,
         base=base,
+        base_top=base_top,
         gain=ours.mean / theirs.mean - 1
         if ours and theirs and theirs.mean and best is not base
         else None,
@@ -249,7 +273,16 @@ def render(layout: Layout, points: Path) -> tuple[str, str]:
     attempts = read_attempts(layout)
     outcomes = [one for attempt in attempts if (one := outcome(attempt))]
     cells = cell_views(rows, outcomes, plan)
-    current = [row for row in rows if row["current"]]
+    planned = {
+        (one["cell"], one["launch"], point["load_id"])
+        for one in plan["launches"]
+        for point in one["points"]
+    }
+    current = [
+        row
+        for row in rows
+        if row["current"] and (row["cell"], row["launch"], row["load_id"]) in planned
+    ]
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES),
         autoescape=True,
@@ -273,7 +306,7 @@ def render(layout: Layout, points: Path) -> tuple[str, str]:
         legends=legends(cells),
         current=current,
         repeated=repeated_launches(rows),
-        superseded=[row for row in rows if not row["current"]],
+        superseded=[row for row in rows if row not in current],
         several_launches=len({row["launch"] for row in rows}) > 1,
         several_workloads=len(
             {(row["dataset"], row["input_len"], row["output_len"]) for row in current}

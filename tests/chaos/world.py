@@ -1,0 +1,168 @@
+"""A campaign on the stand-in in a folder of its own, and the processes that belong to it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from chaos.scenario import Scenario
+from lab import HEAD, PROJECT, Lab
+
+FAULT_DEADLINE_S = 90.0
+RUN_DEADLINE_S = 150.0
+
+CAMPAIGN = """
+design: full
+axes: {{parallelism: [tp1, tp2]}}
+launches: {launches}
+warmup: {{max_waves: {waves}}}
+server: {{port: {port}}}
+node: {{min_free_disk_mib: 4}}
+load:
+  concurrency: [1, 2]
+  input_len: 8
+  output_len: 16
+  requests: {{min: 8, per_concurrency: 2}}
+  client: {{engine: client}}
+"""
+
+# Scaled down, so that a run waits seconds where a campaign would wait minutes.
+DEADLINES = "{start_s: 8, stall_s: 4, point_s: 8, warmup_s: 8, stop_s: 1, idle_s: 15}"
+
+
+@dataclass
+class World:
+    """One campaign under attack."""
+
+    lab: Lab
+    scenario: Scenario
+    log: list[str] = field(default_factory=list)
+    decoy: subprocess.Popen[bytes] | None = None
+    thief: subprocess.Popen[bytes] | None = None
+    port: int | str = "auto"
+
+    def say(self, text: str) -> None:
+        self.log.append(f"{time.strftime('%H:%M:%S')} {text}")
+
+    def write_campaign(self) -> None:
+        one = self.scenario
+        head = HEAD.format(python=sys.executable)
+        flags = ["standin_ready_ms: 150", "standin_tpot_ms: 20", "standin_life_s: 240"]
+        faults = ["escaped_child:600"] if one.escaped else []
+        if one.kind == "server":
+            faults.append(f"{one.server_fault}?tp_size=2")
+        if faults:
+            flags.append(f'standin_fault: "{faults[0]}"')
+        lines = [line for line in head.splitlines() if not line.startswith(("design", "deadlines"))]
+        text = "\n".join(lines).replace("standin_ready_ms: 20", ", ".join(flags))
+        text += f"\ndeadlines: {DEADLINES}" + CAMPAIGN.format(
+            launches=one.launches, waves=one.waves, port=self.port
+        )
+        (self.lab.folder / "campaign.yaml").write_text(text)
+
+    # --- processes ------------------------------------------------------------------------
+
+    def processes(self) -> dict[int, str]:
+        """Return the command lines of all living processes that belong to this world."""
+        mark = f"SGMATRIX_LEASES={self.lab.folder}/".encode()
+        mine = {os.getpid(), *(p.pid for p in (self.decoy, self.thief) if p)}
+        found = {}
+        for entry in Path("/proc").iterdir():
+            if not entry.name.isdecimal() or int(entry.name) in mine:
+                continue
+            with contextlib.suppress(OSError):
+                if mark in (entry / "environ").read_bytes():
+                    if (entry / "stat").read_text().rsplit(")", 1)[1].split()[0] in "ZX":
+                        continue
+                    text = (entry / "cmdline").read_bytes().replace(b"\0", b" ")
+                    found[int(entry.name)] = text.decode(errors="replace")
+        return found
+
+    def find(self, target: str, snakemake: int) -> int | None:
+        """Return the process that a fault is for; None while there is none."""
+        if target == "snakemake":
+            return snakemake
+        for pid, command in self.processes().items():
+            if target == "job" and "/.snakemake/scripts/" in command and "python" in command:
+                return pid
+            if target == "warden" and "sgmatrix.node.warden" in command:
+                return pid
+            if target in ("server", "escaped") and "sglang.launch_server" in command:
+                with contextlib.suppress(OSError):
+                    leader = os.getsid(pid) == pid
+                    parent = int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+                    child_of_server = "sglang.launch_server" in self.processes().get(parent, "")
+                    if target == "server" and leader and not child_of_server:
+                        return pid
+                    if target == "escaped" and leader and child_of_server:
+                        return pid
+        return None
+
+    # --- running --------------------------------------------------------------------------
+
+    def start(self) -> subprocess.Popen[str]:
+        out = (self.lab.folder / f"out-{len(self.log)}.txt").open("w")
+        with out:
+            return subprocess.Popen(
+                [*self.command()],
+                cwd=PROJECT,
+                env=self.lab.environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                text=True,
+                process_group=0,
+            )
+
+    def command(self, *arguments: str) -> list[str]:
+        config = ("--configfile", str(self.lab.folder / "campaign.yaml"))
+        command = self.lab.command(*arguments, *config)
+        profile = PROJECT / "profiles" / self.scenario.profile
+        return [
+            str(profile) if word == str(PROJECT / "profiles/default") else word for word in command
+        ]
+
+    def await_phase(self, process: subprocess.Popen[str]) -> bool:
+        """Wait for the moment of the fault; False when the campaign ended before it."""
+        one = self.scenario
+        end = time.monotonic() + FAULT_DEADLINE_S
+        while time.monotonic() < end:
+            seen = [e for e in self.lab.events() if e["event"] == one.phase]
+            if one.phase == "begin" or len(seen) >= one.which:
+                break
+            if process.poll() is not None:
+                return False
+            time.sleep(0.01)
+        time.sleep(one.delay_s)  # the fault's own moment, not a synchronisation
+        return process.poll() is None
+
+    def finish(self, process: subprocess.Popen[str]) -> int:
+        """Wait for the campaign's end."""
+        return process.wait(RUN_DEADLINE_S)
+
+    def kill_everything(self) -> None:
+        """Leave nothing behind, whatever went wrong."""
+        for pid in self.processes():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        for process in (self.decoy, self.thief):
+            if process is not None:
+                process.kill()
+                process.wait()
+
+
+def stored(root: Path) -> dict[str, str]:
+    """Return {path: text} of every finished point in a campaign's history."""
+    points = {}
+    for path in root.glob("history/*/launch-*/*/points/*.json"):
+        text = path.read_text()
+        if json.loads(text)["status"] == "ok":
+            points[str(path.relative_to(root))] = text
+    return points
