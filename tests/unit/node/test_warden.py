@@ -197,7 +197,7 @@ def test_a_flag_that_the_engine_does_not_know_is_the_configuration_s_fault(keep)
         ("nccl_error", "nccl_error"),
         ("kernel_unsupported", "kernel_unsupported"),
         ("die_before_ready", "server_crash"),
-        ("internal_port_in_use", "port_in_use"),
+        ("internal_port_in_use", "leftover_process"),
     ],
 )
 def test_a_server_that_dies_at_start_is_classed_by_its_log(keep, name, reason):

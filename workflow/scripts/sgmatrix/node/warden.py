@@ -274,7 +274,7 @@ class Warden:
         harmless: dict[str, int] = {}
         if self.server is not None:
             code = statuses.get(self.server.pid)
-            found = triage(self.attempt_dir / "server.log")
+            found = triage(self.attempt_dir / "server.log", self.port or None)
             harmless = found.harmless
             if reason == "died":
                 reason = found.reason or "server_crash"
