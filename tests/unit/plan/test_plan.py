@@ -328,7 +328,7 @@ def test_the_record_holds_the_axes_as_text_and_the_settings_of_the_campaign(tmp_
     record = plan_record(plan(tmp_path, what), what, None)
 
     assert record["cells"]["tp1-x-on"]["axes_text"] == {"parallelism": "tp1", "x": "on", "y": None}
-    assert record["settings"]["node"] == {"gpus": 2}
+    assert record["settings"]["node"] == {"gpus": 2, "idle_memory_mib": 1024}
     assert record["cells"]["tp1-x-on"]["deadlines"]["stop_s"] == 5
     assert (record["campaign"], record["study"]) == ("made-up", "tests")
 

@@ -32,7 +32,7 @@ from sgmatrix.core.errors import SgmatrixError
 from sgmatrix.core.events import emit
 from sgmatrix.core.files import read_json, write_json, write_text
 from sgmatrix.core.redact import redact
-from sgmatrix.node import preflight, proc, ready
+from sgmatrix.node import gpus, preflight, proc, ready
 from sgmatrix.node.lease import Lease, device_names, try_lease
 from sgmatrix.node.triage import triage
 
@@ -57,6 +57,7 @@ class Warden:
         self.limits = spec["deadlines"]
         self.times: dict[str, float] = {"asked": time.time()}
         self.lease: Lease | None = None
+        self.gpu_baseline: dict[str, int | None] = {}
         self.server: subprocess.Popen[bytes] | None = None
         self.port = 0
         self.nonce = f"{spec['cell']['id']}-{secrets.token_hex(4)}"
@@ -160,7 +161,13 @@ class Warden:
     def look_around(self) -> None:
         assert self.lease is not None
         preflight.check_memory(self.spec["cell"]["min_free_memory_mb"])
-        preflight.check_gpus(self.lease.devices)
+        node = self.spec["node"]
+        names = device_names(self.spec["cell"]["gpus"], node["gpus"])
+        self.gpu_baseline = gpus.check_gpus(
+            self.lease.devices,
+            count=min(len(names), node["gpus"]),  # an allocation may hold fewer than the node
+            idle_memory_mib=node["idle_memory_mib"],
+        )
         asked = self.spec["server"]["port"]
         if asked == "auto":
             self.port = preflight.free_port()
@@ -308,6 +315,12 @@ class Warden:
                 root_line, line_number = found.root_line, found.line_number
             elif reason is not None and found.reason is not None:
                 root_line, line_number = found.root_line, found.line_number
+        drained = gpus.await_drained(
+            self.gpu_baseline if self.server is not None else {},
+            deadline_s=0 if how == "survivors" else self.limits["stop_s"],
+        )
+        if not drained.ok:
+            reason, detail = "drain_failed", drained.detail
         port_free = not (self.port and proc.listening_inodes(self.port))
         if how == "survivors" or (self.server is not None and not port_free):
             reason = "drain_failed"
@@ -322,6 +335,7 @@ class Warden:
             "server_exit_code": code,
             "ended_by": how,
             "port_free": port_free,
+            "gpu_memory_mib": drained.memory_mib(),
             "times": self.times,
         }
 

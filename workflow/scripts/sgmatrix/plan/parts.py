@@ -163,6 +163,9 @@ class Node(Closed):
     """The machine that the servers run on."""
 
     gpus: int = Field(0, ge=0, le=64, description="GPUs that the campaign may take")
+    idle_memory_mib: int = Field(
+        1024, ge=0, description="GPU memory in use above which a GPU is not empty"
+    )
 
 
 class Edit(Closed):
