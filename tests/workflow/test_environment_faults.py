@@ -104,12 +104,19 @@ def test_a_busy_node_stops_the_campaign_after_one_launch(lab: Lab, tmp_path: Pat
     path.write_text(path.read_text().replace("device: cpu", "device: cuda") + "node: {gpus: 1}\n")
     smi = tmp_path / "bin/nvidia-smi"
     smi.parent.mkdir()
-    asked = f'case "$*" in *compute-apps*) echo call >> {tmp_path}/calls;; esac'
-    smi.write_text(f"#!/bin/sh\n{asked}\necho '4242, 100 MiB, stranger'\n")
+    smi.write_text(
+        f"""#!/bin/sh
+case "$*" in
+*compute-apps*) echo call >> {tmp_path}/calls; echo '99999999, GPU-1, 100 MiB, stranger' ;;
+*memory.used*) echo '0, GPU-1, NVIDIA H200, 580.1, 700.00 W, 143771 MiB, 104 MiB' ;;
+esac
+"""
+    )
     smi.chmod(0o755)
     lab.path_first = smi.parent
     run = lab.snakemake("--keep-going")
     assert run.returncode == 1
-    assert run.stdout.count("gpu_busy: GPUs 0 are used by 4242, 100 MiB, stranger") >= 1
+    busy = "gpu_busy: GPU 0 (GPU-1) is used by pid 99999999 of user ?, 100 MiB: stranger"
+    assert run.stdout.count(busy) >= 1
     assert (tmp_path / "calls").read_text().count("call") == 1
     assert not (lab.root / "history").exists()

@@ -140,6 +140,7 @@ def test_a_child_that_escaped_into_its_own_session_is_gone_too(keep, tmp_path):
 def test_what_does_not_go_away_is_a_failed_drain(monkeypatch, tmp_path, how, inodes, reason):
     warden = object.__new__(Warden)  # its closing alone, in a world that does not obey
     warden.times, warden.limits, warden.leftovers = {"started": 0.0}, {"stop_s": 1}, []
+    warden.gpu_baseline = {}
     warden.server, warden.port, warden.attempt_dir = SimpleNamespace(pid=41), 31000, tmp_path
     monkeypatch.setattr(warden, "_emit", lambda *_, **__: None)
     monkeypatch.setattr(proc, "end_tree", lambda _grace_s, _statuses: how)
@@ -248,7 +249,7 @@ def test_a_server_that_no_job_uses_is_ended(keep):
 def test_a_server_that_a_job_uses_is_never_idle(monkeypatch):
     warden = object.__new__(Warden)  # its loop alone
     warden.limits, warden.server = {"idle_s": 0.1}, SimpleNamespace(pid=os.getpid())
-    monkeypatch.setattr(warden, "_refuse_stopped", lambda: None)
+    monkeypatch.setattr(warden, "_refuse_dead", lambda: None)
     waits = []
 
     def wait(timeout_s):

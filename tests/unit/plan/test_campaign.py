@@ -65,6 +65,7 @@ def test_what_is_left_out_has_the_documented_default(tmp_path):
         ("server.port", [1024, 65535], [1023, 65536]),
         ("launches", [1, 99], [0, 100]),
         ("node.gpus", [0, 64], [-1, 65]),
+        ("node.idle_memory_mib", [0], [-1]),
         ("warmup.max_waves", [0, 100], [-1, 101]),
         ("warmup.agreement", [0.001, 0.999], [0.0, 1.0]),
         ("load.seed", [0, 2**31 - 1], [-1, 2**31]),
@@ -123,7 +124,10 @@ def test_the_campaigns_of_the_project_are_valid(file):
             {"engines": engine(pythn="x")},
             "engines.standin.pythn: unknown key, did you mean 'python'?",
         ),
-        ({"node": {"xyz": 1}}, "node.xyz: unknown key, allowed: ['gpus', 'min_free_disk_mib']"),
+        (
+            {"node": {"xyz": 1}},
+            "node.xyz: unknown key, allowed: ['gpus', 'min_free_disk_mib', 'idle_memory_mib']",
+        ),
         (
             {"rerun": {"launches": ["1"], "lunches": []}},
             "rerun.lunches: unknown key, did you mean 'launches'?",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 import os
 import platform
-import subprocess
 from pathlib import Path
 from typing import Any
 
-_SMI_TIMEOUT_S = 20
+from sgmatrix.core.errors import SgmatrixError
+from sgmatrix.node import gpus
+
 _GPU_FIELDS = ("index", "uuid", "name", "driver_version", "power.limit", "memory.total")
 
 
@@ -29,19 +29,11 @@ def gpu_facts() -> list[dict[str, str | None]] | None:
 
     None in place of the list where nvidia-smi is absent, fails, or does not answer in time.
     """
-    command = ["nvidia-smi", f"--query-gpu={','.join(_GPU_FIELDS)}", "--format=csv,noheader"]
     try:
-        answer = subprocess.run(
-            command, capture_output=True, text=True, timeout=_SMI_TIMEOUT_S, check=True
-        )
-    except (OSError, subprocess.SubprocessError):
+        rows, _lost = gpus.query_gpus(_GPU_FIELDS)
+    except SgmatrixError:
         return None
-    gpus = []
-    for row in csv.reader(answer.stdout.splitlines(), skipinitialspace=True):
-        if len(row) == len(_GPU_FIELDS):
-            values = [None if text.startswith("[") or "ERR" in text else text for text in row]
-            gpus.append(dict(zip(_GPU_FIELDS, values, strict=True)))
-    return gpus
+    return [{key: gpus.known(text) for key, text in row.items()} for row in rows] or None
 
 
 def node_facts(device: str) -> dict[str, Any]:

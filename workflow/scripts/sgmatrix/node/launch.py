@@ -205,7 +205,8 @@ def run_teardown(layout: Layout, record: dict[str, Any]) -> dict[str, Any]:
     if record["live"] is not None:
         server = Server.from_record(record)
         server.ask(ask="stop", why="the launch is finished")
-        closed = server.closed(spec["deadlines"]["stop_s"] + 60)
+        # the warden waits that long for the processes, then for the memory of the GPUs
+        closed = server.closed(2 * spec["deadlines"]["stop_s"] + 60)
         if closed is None:
             raise SgmatrixError(
                 "drain_failed",

@@ -1,20 +1,17 @@
 """Before a launch: is the node free for it? Each "no" is of the environment and names the cause.
 
 Standard library only: the warden asks this when it holds the lease.
+Not here: the GPUs, `node.gpus`.
 """
 
 from __future__ import annotations
 
 import shutil
 import socket
-import subprocess
-from collections.abc import Sequence
 from pathlib import Path
 
 from sgmatrix.core.errors import SgmatrixError
 from sgmatrix.node import proc
-
-_SMI_TIMEOUT_S = 20
 
 
 def free_memory_mb() -> int:
@@ -73,36 +70,3 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
-
-
-def check_gpus(devices: Sequence[str]) -> None:
-    """Refuse GPUs on which any process computes; the processes are named and left alone."""
-    wanted = [name.removeprefix("gpu-") for name in devices if name.startswith("gpu-")]
-    if not wanted:
-        return
-    query = ["--query-compute-apps=pid,used_memory,process_name", "--format=csv,noheader"]
-    command = ["nvidia-smi", f"--id={','.join(wanted)}", *query]
-    try:
-        answer = subprocess.run(
-            command, capture_output=True, text=True, timeout=_SMI_TIMEOUT_S, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise SgmatrixError(
-            "gpu_busy",
-            f"cannot see whether the GPUs are free: nvidia-smi: {error}",
-            fix="make nvidia-smi work on this node",
-        ) from None
-    if answer.returncode != 0:
-        last = (answer.stdout + answer.stderr).strip().splitlines()[-1:] or ["no output"]
-        raise SgmatrixError(
-            "gpu_busy",
-            f"cannot see whether GPUs {','.join(wanted)} are free: nvidia-smi ended with "
-            f"{answer.returncode}: {last[0]}",
-            fix="make nvidia-smi work on this node, or correct node.gpus",
-        )
-    if users := answer.stdout.strip().splitlines():
-        raise SgmatrixError(
-            "gpu_busy",
-            f"GPUs {','.join(wanted)} are used by {'; '.join(users)}",
-            fix="end those processes, or let the campaign use other GPUs",
-        )

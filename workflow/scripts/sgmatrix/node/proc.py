@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 _LISTEN = "0A"
+_abandoned: set[int] = set()
 
 
 def stat_fields(pid: int) -> list[str] | None:
@@ -80,15 +81,20 @@ def wait_gone(identity: Identity, timeout_s: float) -> bool:
         os.close(descriptor)
 
 
+def abandon(pid: int) -> None:
+    """Give up a child of ours that not even SIGKILL ends (state D): nobody waits for it."""
+    _abandoned.add(pid)
+
+
 def children(pid: int) -> list[int]:
-    """Return the direct children of a process."""
+    """Return the direct children of a process, without those that were given up."""
     found: list[int] = []
     with contextlib.suppress(OSError):  # it may end while we look; pathlib's glob would raise too
         for task in os.listdir(f"/proc/{pid}/task"):
             with contextlib.suppress(OSError):
                 text = Path(f"/proc/{pid}/task/{task}/children").read_text()
                 found += [int(child) for child in text.split()]
-    return found
+    return [child for child in found if child not in _abandoned]
 
 
 def tree(pid: int) -> list[int]:
@@ -117,6 +123,7 @@ def reap(statuses: dict[int, int] | None = None) -> None:
             pid, status = os.waitpid(-1, os.WNOHANG)
             if not pid:
                 return
+            _abandoned.discard(pid)
             if statuses is not None:
                 statuses[pid] = os.waitstatus_to_exitcode(status)
 

@@ -30,17 +30,19 @@ from sgmatrix.core.environment import server_environment
 from sgmatrix.core.errors import SgmatrixError
 from sgmatrix.core.events import emit
 from sgmatrix.core.files import read_json, write_json, write_text
+from sgmatrix.core.reasons import is_environment
 from sgmatrix.core.redact import redact
-from sgmatrix.node import preflight, proc, ready
+from sgmatrix.node import gpus, preflight, proc, ready
 from sgmatrix.node.lease import Lease, device_names, try_lease
 from sgmatrix.node.leftovers import end_leftovers, token_of
+from sgmatrix.node.logwatch import LogWatch
 from sgmatrix.node.triage import triage
 from sgmatrix.node.wakeups import Closing, Wakeups
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _LEASE_POLL_S = 0.02
-_FOLLOWS_S = 5.0
-"""After a worker's end: how long the server itself may take to end as well."""
+_FOLLOWS_S = 8.0
+"""After a worker's end: how long the server may take to end as well; it writes diagnostics."""
 _PROBE_POLL_S = (0.005, 0.1)
 """Between readiness probes: at first, and at the most when the server takes long."""
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -56,9 +58,11 @@ class Warden:
         self.limits = spec["deadlines"]
         self.times: dict[str, float] = {"asked": time.time()}
         self.lease: Lease | None = None
+        self.gpu_baseline: dict[str, int | None] = {}
         self.server: subprocess.Popen[bytes] | None = None
         self.port = 0
         self.nonce = f"{spec['cell']['id']}-{secrets.token_hex(4)}"
+        self.log: LogWatch | None = None
         self.leftovers: list[str] = []
         """Processes of earlier servers that were ended before this one began."""
         self.probe_error = ""
@@ -106,7 +110,13 @@ class Warden:
             self._emit("leftovers", ended=self.leftovers)
         preflight.check_disk(self.attempt_dir, self.spec["node"]["min_free_disk_mib"])
         preflight.check_memory(self.spec["cell"]["min_free_memory_mb"])
-        preflight.check_gpus(self.lease.devices)
+        node = self.spec["node"]
+        names = device_names(self.spec["cell"]["gpus"], node["gpus"])
+        self.gpu_baseline = gpus.check_gpus(
+            self.lease.devices,
+            count=min(len(names), node["gpus"]),  # an allocation may hold fewer than the node
+            idle_memory_mib=node["idle_memory_mib"],
+        )
         asked = self.spec["server"]["port"]
         if asked == "auto":
             self.port = preflight.free_port()
@@ -148,6 +158,7 @@ class Warden:
                 preexec_fn=lambda: _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0),  # noqa: PLW1509
             )
         self.wakeups.watch_server(self.server.pid)
+        self.log = LogWatch(self.attempt_dir / "server.log")
 
     def _token(self) -> str:
         me = proc.identify(os.getpid())
@@ -167,7 +178,7 @@ class Warden:
             self.wakeups.wait(0.5)
             if outcome:
                 break
-            self._refuse_stopped()
+            self._refuse_dead()
             now = time.monotonic()
             if now > deadline:
                 seen = f": {self.probe_error}" if self.probe_error else ""
@@ -239,15 +250,20 @@ class Warden:
                 if closing.args[0] != "worker_died":
                     raise
                 self._outlived(f"{closing.args[1]} ended")
-            self._refuse_stopped()
+            self._refuse_dead()
             if self.wakeups.idle_s() > self.limits["idle_s"]:
                 raise Closing(
                     "interrupted", f"no job used the server for {self.limits['idle_s']:g} s"
                 )
 
-    def _refuse_stopped(self) -> None:
-        """End a server that somebody stopped for a while: what it measured then is no result."""
-        assert self.server is not None
+    def _refuse_dead(self) -> None:
+        """End a server whose engine has died, or that somebody stopped for a while.
+
+        What it measured while it was stopped is no result.
+        """
+        assert self.server is not None and self.log is not None
+        if line := self.log.death():
+            self._outlived(line)
         held = proc.stopped(proc.tree(os.getpid()))
         if proc.was_stopped(self.server.pid) or held:
             raise Closing("interrupted", f"the server was stopped by a signal, pids {held}")
@@ -256,7 +272,7 @@ class Warden:
         """End a server whose engine is dead; its front end may go on answering for ever."""
         if self.wakeups.server_ends(_FOLLOWS_S):
             raise Closing("died", "")
-        raise Closing("server_crash", f"{what}, its front end went on answering")
+        raise Closing("server_crash", f"{what}; the front end went on answering")
 
     # -- the end ---------------------------------------------------------------------------
 
@@ -270,18 +286,23 @@ class Warden:
         statuses: dict[int, int] = {}
         how = proc.end_tree(self.limits["stop_s"], statuses)
         code = None
-        root_line = line_number = None
-        harmless: dict[str, int] = {}
+        log: dict[str, Any] = {"root_line": None, "root_line_number": None, "advice": None}
         if self.server is not None:
             code = statuses.get(self.server.pid)
             found = triage(self.attempt_dir / "server.log", self.port or None)
-            harmless = found.harmless
+            log["harmless"] = found.harmless
             if reason == "died":
                 reason = found.reason or "server_crash"
                 detail = f"the engine exited with code {code}" + _after(self.times)
-                root_line, line_number = found.root_line, found.line_number
-            elif reason is not None and found.reason is not None:
-                root_line, line_number = found.root_line, found.line_number
+            if reason is not None and (not is_environment(reason) or reason == found.reason):
+                log |= {"root_line": found.root_line, "root_line_number": found.line_number}
+                log["advice"] = found.advice
+        drained = gpus.await_drained(
+            self.gpu_baseline if self.server is not None else {},
+            deadline_s=0 if how == "survivors" else self.limits["stop_s"],
+        )
+        if not drained.ok:
+            reason, detail = "drain_failed", drained.detail
         port_free = not (self.port and proc.listening_inodes(self.port))
         if how == "survivors" or (self.server is not None and not port_free):
             reason = "drain_failed"
@@ -290,13 +311,13 @@ class Warden:
         return {
             "reason": reason,
             "detail": detail,
-            "root_line": root_line,
-            "root_line_number": line_number,
-            "harmless": harmless,
+            "harmless": {},
+            **log,
             "leftovers_ended": self.leftovers,
             "server_exit_code": code,
             "ended_by": how,
             "port_free": port_free,
+            "gpu_memory_mib": drained.memory_mib(),
             "times": self.times,
         }
 

@@ -170,6 +170,9 @@ class Node(Closed):
     min_free_disk_mib: int = Field(
         512, ge=0, description="MiB of disk that a launch needs free for its records"
     )
+    idle_memory_mib: int = Field(
+        1024, ge=0, description="GPU memory in use above which a GPU is not empty"
+    )
 
 
 class Edit(Closed):

@@ -1,0 +1,526 @@
+"""The GPUs of this machine as nvidia-smi tells them: which are there, who uses them, what is left.
+
+A GPU is empty when no process computes on it and its memory is not in use. Utilisation is
+never asked for: it is stale for seconds after a server has ended.
+Standard library only: the warden asks this before and after each server.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import os
+import pwd
+import re
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sgmatrix.core.errors import SgmatrixError
+from sgmatrix.core.redact import redact
+from sgmatrix.node import proc
+
+_TIMEOUT_S = 20.0
+"""A busy driver needs seconds, a broken one never answers."""
+_TERM_S, _KILL_S = 0.5, 0.3
+"""How long nvidia-smi has after each signal; after both it is left alone, in state D."""
+_POLL_S = 0.25
+_OUTPUT_BYTES, _SAID_CHARACTERS = 2**20, 300
+
+_GPU_FIELDS = ("index", "uuid", "name", "driver_version", "power.limit", "memory.total")
+_PROCESS_FIELDS = ("pid", "gpu_uuid", "used_memory", "process_name")  # a name may hold commas
+_UNKNOWN = re.compile(r"\[.*\]|.*\bERR\b.*|N/A|Not Supported|Unknown Error|")
+_FAULT = re.compile(r".*\bERR\b.*|\[?Unknown Error\]?|.*requires reset.*", re.IGNORECASE)
+_LOST = re.compile(r"GPU is lost|fallen off the bus|Unable to determine the device handle")
+_LISTED = re.compile(r"^\s*(?:GPU \d+|MIG) ?.*\(UUID: ((?:GPU|MIG)-[^)]+)\)", re.MULTILINE)
+
+_stuck: list[subprocess.Popen[bytes]] = []
+"""Those that were given up; kept, since nobody may wait for them."""
+
+
+# -- asking nvidia-smi ---------------------------------------------------------------------------
+
+
+def run_smi(
+    arguments: Sequence[str], timeout_s: float | None = None, *, lost_ok: bool = False
+) -> str:
+    """Return what nvidia-smi prints, first on stdout, then on stderr.
+
+    It runs in a session of its own and writes to memory, not to a pipe that one of its
+    children could hold open. Past the deadline it is ended, and given up within a second when
+    even SIGKILL does not end it.
+
+    Args:
+        arguments: its command line.
+        timeout_s: deadline for its answer.
+        lost_ok: take an answer that tells of a lost GPU, whatever the exit code.
+
+    Raises:
+        SgmatrixError: `gpu_busy` when it is absent, does not answer in time, or fails.
+    """
+    limit_s = _TIMEOUT_S if timeout_s is None else timeout_s
+    with (
+        os.fdopen(os.memfd_create("stdout"), "w+b") as out,
+        os.fdopen(os.memfd_create("stderr"), "w+b") as err,
+    ):
+        try:
+            process = subprocess.Popen(
+                ["nvidia-smi", *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise _unseen(
+                f"cannot be run: {error}",
+                "install the NVIDIA driver or put nvidia-smi on PATH; the CPU engine "
+                "(engines.<name>.device: cpu) needs none",
+            ) from None
+        in_time = False
+        try:
+            in_time = _wait(process, limit_s)
+        finally:
+            if not in_time:
+                _end(process)
+        text = _text(out.fileno()) + _text(err.fileno())
+    if not in_time:
+        left = "" if process.returncode is not None else f"; pid {process.pid} cannot be killed"
+        raise _unseen(
+            f"did not answer within {limit_s:g} s{left}{_said(text)}",
+            "run nvidia-smi by hand; a driver that hangs needs its GPU reset or a reboot",
+        )
+    code = process.wait()
+    if code != 0 and not (lost_ok and _LOST.search(text)):
+        raise _failed(code, text)
+    return text
+
+
+def _wait(process: subprocess.Popen[bytes], timeout_s: float) -> bool:
+    """Wait for the end of a child without collecting it; False when it runs on."""
+    descriptor = os.pidfd_open(process.pid)
+    try:
+        return bool(select.select([descriptor], [], [], timeout_s)[0])
+    finally:
+        os.close(descriptor)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End nvidia-smi and what it started, or leave it to the kernel."""
+    gone = False
+    for number, grace_s in ((signal.SIGTERM, _TERM_S), (signal.SIGKILL, _KILL_S)):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, number)
+        gone = _wait(process, grace_s)
+    if gone:
+        process.wait()
+    else:
+        _stuck.append(process)
+        proc.abandon(process.pid)
+
+
+def _text(descriptor: int) -> str:
+    return os.pread(descriptor, _OUTPUT_BYTES, 0).decode(errors="replace")
+
+
+def _said(text: str) -> str:
+    lines = "; ".join(line.strip() for line in text.splitlines() if line.strip())
+    return f": {lines[:_SAID_CHARACTERS]}" if lines else ""
+
+
+def _failed(code: int, text: str) -> SgmatrixError:
+    if "version mismatch" in text:
+        fix = "the driver was updated beneath the running kernel: reload its modules or reboot"
+    elif _LOST.search(text):
+        fix = "reset the GPU or reboot the node"
+    else:
+        fix = "make nvidia-smi work on this node"
+    how = f"ended with {code}" if code >= 0 else f"was ended by signal {-code}"
+    return _unseen(f"{how}{_said(text) or ': no output'}", fix)
+
+
+def _unseen(what: str, fix: str) -> SgmatrixError:
+    return SgmatrixError("gpu_busy", f"cannot see the GPUs: nvidia-smi {what}", fix=fix)
+
+
+# -- which GPUs there are ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """A GPU, or a MIG part with its card's index; None is what nvidia-smi does not know."""
+
+    index: int | None
+    uuid: str | None
+    name: str | None
+    driver_version: str | None
+    power_limit_w: float | None
+    memory_total_mib: int | None
+    memory_used_mib: int | None
+    fault: str | None = None
+    """What nvidia-smi says in place of a value when it is the GPU that fails, such as `ERR!`."""
+
+    def __str__(self) -> str:
+        number = "?" if self.index is None else self.index
+        return f"GPU {number} ({self.uuid})"
+
+
+@dataclass(frozen=True)
+class Inventory:
+    """What nvidia-smi lists."""
+
+    gpus: list[Gpu]
+    """By index; a MIG part, where it has a row, after its card."""
+    lost: list[str]
+    """Lines in place of a row, each of a GPU that does not answer."""
+
+
+def query_gpus(fields: Sequence[str]) -> tuple[list[dict[str, str]], list[str]]:
+    """Return a row of texts for each GPU, as they are, and the lines that tell of lost ones.
+
+    Raises:
+        SgmatrixError: `gpu_busy` when nvidia-smi is absent, does not answer in time, or fails.
+    """
+    query = f"--query-gpu={','.join(fields)}"
+    text = run_smi([query, "--format=csv,noheader"], lost_ok=True)
+    rows, lost = [], []
+    for line in text.splitlines():
+        row = next(csv.reader([line], skipinitialspace=True), [])
+        if len(row) == len(fields) and row[0] != fields[0]:  # no header
+            rows.append(dict(zip(fields, map(str.strip, row), strict=True)))
+        elif _LOST.search(line):
+            lost.append(line.strip())
+    return rows, lost
+
+
+def known(text: str) -> str | None:
+    """Return a value of nvidia-smi, None for its many ways to say that it has none."""
+    return None if _UNKNOWN.fullmatch(text) else text
+
+
+def _number(text: str) -> float | None:
+    """Return a value without its unit; None when it is no number."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)(?: ?[A-Za-z]+)?", text)
+    return float(found[1]) if found else None
+
+
+def _whole(text: str) -> int | None:
+    number = _number(text)
+    return None if number is None else int(number)
+
+
+def _gpu(row: Mapping[str, str]) -> Gpu:
+    # a power limit of `ERR!` is no more than unknown; a GPU whose memory says so cannot be used
+    tells = [text for key, text in row.items() if key != "power.limit" or "reset" in text]
+    return Gpu(
+        index=_whole(row["index"]),
+        uuid=known(row["uuid"]),
+        name=known(row["name"]),
+        driver_version=known(row["driver_version"]),
+        power_limit_w=_number(row["power.limit"]),
+        memory_total_mib=_whole(row["memory.total"]),
+        memory_used_mib=_whole(row["memory.used"]),
+        fault=next((text for text in tells if _FAULT.fullmatch(text)), None),
+    )
+
+
+def inventory() -> Inventory:
+    """Return the GPUs that nvidia-smi lists, and what it says of those that it lost.
+
+    Raises:
+        SgmatrixError: `gpu_busy` when nvidia-smi is absent, does not answer in time, or fails.
+    """
+    rows, lost = query_gpus((*_GPU_FIELDS, "memory.used"))
+    found = sorted(map(_gpu, rows), key=lambda gpu: (gpu.index is None, gpu.index or 0))
+    return Inventory(found, lost)
+
+
+def read_gpus() -> list[Gpu]:
+    """Return the GPUs that nvidia-smi lists, by index."""
+    return inventory().gpus
+
+
+def _part_homes(found: Sequence[Gpu]) -> dict[str, str]:
+    """Return the UUID of each MIG part and that of its card."""
+    homes: dict[str, str] = {}
+    cards = {gpu.index: gpu.uuid for gpu in found if not _is_part(gpu.uuid)}
+    for gpu in found:
+        if gpu.uuid and _is_part(gpu.uuid):
+            homes[gpu.uuid] = cards.get(gpu.index) or "?"
+    card = "?"
+    for uuid in _LISTED.findall(run_smi(["-L"], lost_ok=True)):
+        if _is_part(uuid):
+            homes[uuid] = card
+        else:
+            card = uuid
+    return homes
+
+
+def _is_part(uuid: str | None) -> bool:
+    return bool(uuid) and str(uuid).startswith("MIG-")
+
+
+# -- who uses them -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class GpuProcess:
+    """A process that computes on a GPU."""
+
+    pid: int | None
+    gpu_uuid: str | None
+    used_mib: int | None
+    name: str
+    user: str
+    """`?` when the process cannot be seen from here, as in another container."""
+
+    def __str__(self) -> str:
+        pid = "?" if self.pid is None else self.pid
+        used = "memory unknown" if self.used_mib is None else f"{self.used_mib} MiB"
+        return f"pid {pid} of user {self.user}, {used}: {self.name}"
+
+
+def compute_processes(uuids: Collection[str], timeout_s: float | None = None) -> list[GpuProcess]:
+    """Return the processes that compute on these GPUs; one that has ended does not count.
+
+    A process of which nvidia-smi does not say on which GPU it is counts for all of them.
+
+    Raises:
+        SgmatrixError: `gpu_busy` when nvidia-smi is absent, does not answer in time, or fails.
+    """
+    query = f"--query-compute-apps={','.join(_PROCESS_FIELDS)}"
+    text = run_smi([query, "--format=csv,noheader"], timeout_s, lost_ok=True)
+    found = []
+    for line in text.splitlines():
+        row = [part.strip() for part in line.split(",", len(_PROCESS_FIELDS) - 1)]
+        if len(row) < len(_PROCESS_FIELDS) or row[0] == _PROCESS_FIELDS[0]:
+            continue
+        pid, uuid = _whole(row[0]), known(row[1])
+        if (uuid is None or uuid in uuids) and not (pid and _has_ended(pid)):
+            words = "?" if pid is None else proc.command_of(pid)
+            name = known(row[3]) or "?" if words == "?" else " ".join(redact(words.split()))
+            found.append(GpuProcess(pid, uuid, _whole(row[2]), name, _user_of(pid)))
+    return found
+
+
+def _has_ended(pid: int) -> bool:
+    """Tell whether it is a zombie: all its threads, as the first may end before the others."""
+    states = []
+    with contextlib.suppress(OSError):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError):  # a thread may end while we look
+                text = Path(f"/proc/{pid}/task/{task}/stat").read_text()
+                states.append(text.rsplit(")", 1)[1].split()[0])
+    return bool(states) and set(states) <= {"Z", "X"}
+
+
+def _user_of(pid: int | None) -> str:
+    try:
+        uid = Path(f"/proc/{pid}").stat().st_uid
+    except OSError:
+        return "?"
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+# -- before a server: are they empty? ------------------------------------------------------------
+
+
+def check_gpus(
+    devices: Sequence[str], *, count: int, idle_memory_mib: int
+) -> dict[str, int | None]:
+    """Refuse GPUs that are not there, fail, or are in use; what uses them is left alone.
+
+    MIG parts of one card are told apart only as far as nvidia-smi does: a process of which it
+    names the card alone counts for every part of it.
+
+    Args:
+        devices: names of a lease, `gpu-` and an index, a UUID, its beginning, or that of a MIG
+            part; others are no GPUs.
+        count: how many GPUs this machine has to have.
+        idle_memory_mib: memory in use above which a GPU is not empty, whoever holds it.
+
+    Returns:
+        Memory in use of each GPU by its UUID, in MiB; None where nvidia-smi does not know it.
+
+    Raises:
+        SgmatrixError: `gpu_busy`, with the cause.
+    """
+    wanted = [name.removeprefix("gpu-").strip() for name in devices if name.startswith("gpu-")]
+    if not wanted:
+        return {}
+    there = inventory()
+    homes = _part_homes(there.gpus)
+    numbers = {gpu.uuid: gpu.index for gpu in there.gpus}
+    parts = [  # that have no row of their own; nobody knows their memory
+        Gpu(numbers.get(card), uuid, "MIG part", None, None, None, None)
+        for uuid, card in homes.items()
+        if uuid not in numbers
+    ]
+    found = [*there.gpus, *parts]
+    _check_count(there, found, homes, count)
+    chosen = [_find(name, found, there.lost) for name in wanted]
+    for gpu in chosen:
+        _check_usable(gpu, homes)
+    uuids = {str(gpu.uuid): str(gpu) for gpu in chosen}
+    if len(uuids) < len(chosen):
+        raise _refused(f"{','.join(wanted)} names one GPU twice", "correct CUDA_VISIBLE_DEVICES")
+    places = uuids | {homes[uuid]: name for uuid, name in uuids.items() if uuid in homes}
+    if users := compute_processes(places):
+        said = [f"{places.get(str(one.gpu_uuid), 'a GPU')} is used by {one}" for one in users]
+        raise _refused("; ".join(said), "end those processes, or let the campaign use other GPUs")
+    full = [
+        f"{gpu}: {gpu.memory_used_mib} MiB in use although no process is to be seen, "
+        f"allowed: {idle_memory_mib}"
+        for gpu in chosen
+        if gpu.memory_used_mib is not None and gpu.memory_used_mib > idle_memory_mib
+    ]
+    if full:
+        raise _refused(
+            "; ".join(full),
+            "end what holds it (another container, a process that does not die), "
+            "or raise node.idle_memory_mib",
+        )
+    return {str(gpu.uuid): gpu.memory_used_mib for gpu in chosen}
+
+
+def _refused(facts: str, fix: str) -> SgmatrixError:
+    return SgmatrixError("gpu_busy", facts, fix=fix)
+
+
+def _lost(lines: Sequence[str]) -> str:
+    return f"; nvidia-smi: {'; '.join(lines)}" if lines else ""
+
+
+def _check_count(
+    there: Inventory, found: Sequence[Gpu], homes: Mapping[str, str], count: int
+) -> None:
+    """Refuse a machine with fewer GPUs than it is to have; a split card counts by its parts."""
+    whole = [gpu for gpu in found if gpu.uuid not in homes.values()]
+    if len(whole) >= count:
+        return
+    numbers = [gpu.index for gpu in there.gpus if not _is_part(gpu.uuid)]
+    names = ", ".join("?" if number is None else str(number) for number in numbers) or "none"
+    missing = ", ".join(str(number) for number in range(count) if number not in numbers)
+    raise _refused(
+        f"{len(whole)} of {count} GPUs are there: {names}"
+        + (f"; not there: {missing}" if missing and not homes else "")
+        + _lost(there.lost),
+        "reset the lost GPU or reboot the node, or lower node.gpus",
+    )
+
+
+def _find(name: str, found: Sequence[Gpu], lost: Sequence[str]) -> Gpu:
+    """Return the GPU of an entry of CUDA_VISIBLE_DEVICES: index, UUID, or its beginning."""
+    if name.isdecimal():
+        hits = [gpu for gpu in found if gpu.index == int(name) and not _is_part(gpu.uuid)]
+    else:
+        hits = [gpu for gpu in found if name and gpu.uuid == name] or [
+            gpu for gpu in found if len(name) > 4 and (gpu.uuid or "").startswith(name)
+        ]
+    if len(hits) == 1:
+        return hits[0]
+    there = ", ".join(map(str, found)) or "none"
+    what = "does not exist" if not hits else f"may be any of {', '.join(map(str, hits))}"
+    raise _refused(
+        f"GPU {name} {what}; there are: {there}{_lost(lost)}",
+        "correct node.gpus or CUDA_VISIBLE_DEVICES",
+    )
+
+
+def _check_usable(gpu: Gpu, homes: Mapping[str, str]) -> None:
+    if gpu.fault or gpu.uuid is None:
+        raise _refused(
+            f"{gpu} does not work: nvidia-smi says {gpu.fault or 'no UUID'}",
+            "reset the GPU (nvidia-smi --gpu-reset) or reboot the node",
+        )
+    if parts := [part for part, card in homes.items() if card == gpu.uuid]:
+        raise _refused(
+            f"{gpu} is split into MIG parts that the campaign does not name: {', '.join(parts)}",
+            "name the parts in CUDA_VISIBLE_DEVICES, or switch MIG off",
+        )
+
+
+# -- after a server: are they empty again? -------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Drained:
+    """Whether the memory of a server came back."""
+
+    ok: bool
+    used_mib: dict[str, int | None]
+    """What is in use at the end, by UUID; None where it could not be seen."""
+    waited_s: float
+    detail: str = ""
+    """What is still held, and by whom."""
+    before_mib: Mapping[str, int | None] = field(default_factory=dict)
+
+    def memory_mib(self) -> dict[str, list[int | None]]:
+        """Return the memory in use before and after, by UUID."""
+        return {uuid: [before, self.used_mib.get(uuid)] for uuid, before in self.before_mib.items()}
+
+
+def await_drained(
+    baseline: Mapping[str, int | None], *, tolerance_mib: int = 256, deadline_s: float
+) -> Drained:
+    """Look at the GPUs until each is as empty as it was, or the deadline passes.
+
+    Where nvidia-smi does not know a GPU's memory, it is empty when no process computes on it.
+
+    Args:
+        baseline: what `check_gpus` returned; empty for the CPU, which is drained at once.
+        tolerance_mib: memory above the baseline that is no remnant; less than a CUDA context,
+            some 400 MiB, so that no process hides in it.
+        deadline_s: no look begins later; the last one may take as long as nvidia-smi may.
+    """
+    if not baseline:
+        return Drained(True, {}, 0.0)
+    started = time.monotonic()
+    while True:
+        used, held = _look(baseline, tolerance_mib)
+        waited_s = time.monotonic() - started
+        if not held:
+            return Drained(True, used, waited_s, before_mib=baseline)
+        if waited_s >= deadline_s:
+            break
+        time.sleep(min(_POLL_S, deadline_s - waited_s))  # between looks; a look is the proof
+    if seen := [uuid for uuid, before in baseline.items() if before is not None]:
+        with contextlib.suppress(SgmatrixError):  # it helps to know, but changes nothing
+            held += [f"held by {one}" for one in compute_processes(seen, min(_TIMEOUT_S, 5.0))]
+    detail = f"GPU memory not back after {waited_s:.1f} s: {'; '.join(held)}"
+    return Drained(False, used, waited_s, detail, baseline)
+
+
+def _look(
+    baseline: Mapping[str, int | None], tolerance_mib: int
+) -> tuple[dict[str, int | None], list[str]]:
+    """Return the memory in use, and what speaks against the GPUs being empty."""
+    used: dict[str, int | None] = dict.fromkeys(baseline)
+    held: list[str] = []
+    try:
+        there = inventory()
+        rows = {gpu.uuid: gpu for gpu in there.gpus}
+        used |= {uuid: rows[uuid].memory_used_mib for uuid in baseline if uuid in rows}
+        blind = [uuid for uuid, before in baseline.items() if before is None]
+        homes = _part_homes(there.gpus) if any(map(_is_part, blind)) else {}
+        for uuid, before in baseline.items():
+            now = used[uuid]
+            if uuid not in rows and uuid not in homes:
+                held.append(f"GPU {uuid} is not there any more{_lost(there.lost)}")
+            elif before is not None and now is None:
+                held.append(f"{rows[uuid]} does not say what is in use")
+            elif before is not None and now is not None and now > before + tolerance_mib:
+                held.append(f"{rows[uuid]} holds {now} MiB, {before} before the server")
+        places = {*blind, *(homes[uuid] for uuid in blind if uuid in homes)}
+        if blind:
+            held += [f"GPU {one.gpu_uuid} is used by {one}" for one in compute_processes(places)]
+    except SgmatrixError as error:
+        held.append(error.facts)
+    return used, held
