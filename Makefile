@@ -2,6 +2,8 @@
 
 PYTHON ?= python3
 PORT ?= 5000
+N ?= 20
+SEED ?= 1
 
 # Environments hold what their lock files say, and see no package of the caller's.
 unexport PYTHONPATH PYTHONHOME PYTHONUSERBASE
@@ -10,7 +12,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup dev demo test chromium lint docs ui clean-envs
+.PHONY: help setup dev demo test chaos chromium lint docs ui clean-envs
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -34,6 +36,9 @@ chromium:
 	  { test "$$(id -u)" = 0 && echo "installing chromium" && apt-get -qq update \
 	    && DEBIAN_FRONTEND=noninteractive apt-get -qq -y install chromium >/dev/null; } || \
 	  echo "chromium is not there, so the pages are not tested in a browser: apt-get install chromium"
+
+chaos: setup dev ## break campaigns at random, N runs from seed SEED (N=20)
+	@PYTHONPATH=tests:workflow/scripts .venv/bin/python -m chaos --runs $(N) --seed $(SEED) --jobs 2
 
 lint: dev ## check style, types and the workflow
 	@.venv/bin/ruff check .

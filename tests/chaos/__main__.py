@@ -28,13 +28,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--profile", default="default")
+    parser.add_argument("--profile")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--report", type=Path)
     options = parser.parse_args()
     start = time.monotonic()
     outcomes: list[Outcome] = []
-    scenarios = [draw(options.seed + i, options.profile) for i in range(options.runs)]
+    seeds = range(options.seed, options.seed + options.runs)
+    scenarios = [draw(s, options.profile or ("default" if s % 4 else "gpu-node")) for s in seeds]
     with ThreadPoolExecutor(options.jobs) as pool:
         for outcome in pool.map(run_scenario, scenarios):
             outcomes.append(outcome)
@@ -62,7 +63,10 @@ def _summary(outcomes: list[Outcome], options: argparse.Namespace, took_min: flo
         for one in made
     )
     facts = {
-        "profile": options.profile,
+        "profiles": ", ".join(
+            f"{name} {count}"
+            for name, count in sorted(Counter(o.scenario.profile for o in outcomes).items())
+        ),
         "seeds": f"{options.seed} to {options.seed + options.runs - 1}",
         "runs": len(outcomes),
         "faults made": len(made),

@@ -44,6 +44,8 @@ wildcard_constraints:
 
 # One launch begins at a time, and at most one more waits for the lease of the node.
 workflow.global_resources.setdefault("launch_slot", 1)
+if SESSION.campaign.node.gpus:
+    workflow.global_resources.setdefault("gpu", SESSION.campaign.node.gpus)
 
 
 def campaign_root(wildcards):
@@ -114,7 +116,12 @@ def final_records(wildcards):
 
 
 def model_files(wildcards):
-    """A recipe's model is made by the workflow; any other is the user's."""
+    """A recipe's model is made by the workflow; any other is the user's.
+
+    Asked while the graph is built, before Snakemake looks which files are there.
+    """
+    if workflow.is_main_process and workflow.executor_plugin and not workflow.dryrun:
+        SESSION.forget_started(launch_of(wildcards))
     return (
         [f"results/models/{PLAN.model.recipe}/config.json"] if PLAN.model.recipe else []
     )

@@ -31,6 +31,7 @@ from sgmatrix.node.launch import OWNER_VARIABLE, STOPPING_VARIABLE
 from sgmatrix.plan.campaign import Campaign, read_campaign
 from sgmatrix.plan.engines import engine_facts
 from sgmatrix.plan.inspection import AxisAudit, audit_axes, provide_copies, refused_cells
+from sgmatrix.plan.launches import Launch
 from sgmatrix.plan.plan import Plan, make_plan, plan_record
 from sgmatrix.present.differences import differences
 from sgmatrix.present.plan_view import audit_lines, plan_text
@@ -93,6 +94,18 @@ class Session:
             # Snakemake misses an intermediate file only where what is made of it is missing too
             for made in self.layout.made_of_records():
                 made.unlink(missing_ok=True)
+
+    def forget_started(self, launch: Launch) -> None:
+        """Withdraw what a launch that was interrupted had published of its running server.
+
+        A Snakemake that ran it as one group, and was killed, has no record of these files; the
+        next one would go on from a server that is gone.
+        """
+        if launch.is_done(self.layout) or self._is_running():
+            return
+        for name in ("server.json", "warmup.json"):
+            path = self.layout.launch(launch.cell, launch.launch) / name
+            path.unlink(missing_ok=True)
 
     def start(self, targets: Iterable[str]) -> None:
         """Take the campaign's lock, write the plan, and show progress; or refuse in one line.
