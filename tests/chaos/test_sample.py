@@ -20,7 +20,7 @@ SAMPLE = [(7, "default"), (27, "default"), (1, "default"), (10, "default"), (22,
 
 
 @pytest.mark.workflow
-@pytest.mark.parametrize(("seed", "profile"), SAMPLE, ids=lambda value: str(value))
+@pytest.mark.parametrize(("seed", "profile"), SAMPLE, ids=str)
 def test_a_campaign_survives(seed: int, profile: str) -> None:
     outcome = run_scenario(draw(seed, profile))
 

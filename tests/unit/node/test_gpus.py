@@ -13,6 +13,7 @@ import pytest
 
 from sgmatrix.core.errors import SgmatrixError
 from sgmatrix.node import facts, gpus, proc
+from sgmatrix.node import smi as asking
 from sgmatrix.node.gpus import Drained, Gpu, GpuProcess, await_drained, check_gpus
 from standin.launcher import alive, eventually
 
@@ -89,8 +90,8 @@ def smi(tmp_path, monkeypatch):
 
 @pytest.fixture
 def impatient(monkeypatch):
-    monkeypatch.setattr(gpus, "_TIMEOUT_S", 0.3)
-    monkeypatch.setattr(gpus, "_TERM_S", 0.1)
+    monkeypatch.setattr(asking, "_TIMEOUT_S", 0.3)
+    monkeypatch.setattr(asking, "_TERM_S", 0.1)
 
 
 def refusal(check, *arguments, **named):
@@ -111,12 +112,12 @@ def refused(devices=("gpu-0",), count=1):
 def test_it_gets_its_arguments_and_its_answer_ends_with_what_it_complained_of(smi):
     smi.script('echo "complaint" >&2; echo "$# $2"')
 
-    assert gpus.run_smi(["-q", "a b"]) == "2 a b\ncomplaint\n"
+    assert asking.run_smi(["-q", "a b"]) == "2 a b\ncomplaint\n"
 
 
 def test_a_node_without_it_says_so(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
-    error = refusal(gpus.run_smi, ["-L"])
+    error = refusal(asking.run_smi, ["-L"])
 
     assert error.facts == (
         "cannot see the GPUs: nvidia-smi cannot be run: "
@@ -148,7 +149,7 @@ MISMATCH = (
 )
 def test_a_failure_is_told_in_its_own_words_with_the_mend(smi, script, facts, fix):
     smi.script(script)
-    error = refusal(gpus.run_smi, ["-L"])
+    error = refusal(asking.run_smi, ["-L"])
 
     assert error.facts == f"cannot see the GPUs: nvidia-smi {facts}"
     assert fix in error.fix
@@ -157,7 +158,7 @@ def test_a_failure_is_told_in_its_own_words_with_the_mend(smi, script, facts, fi
 def test_a_long_complaint_is_shortened(smi):
     smi.script("printf '%01000d' 0; exit 1")
 
-    assert refusal(gpus.run_smi, ["-L"]).facts.endswith("ended with 1: " + 300 * "0")
+    assert refusal(asking.run_smi, ["-L"]).facts.endswith("ended with 1: " + 300 * "0")
 
 
 @pytest.mark.parametrize(
@@ -167,7 +168,7 @@ def test_a_long_complaint_is_shortened(smi):
 )
 def test_one_that_does_not_answer_is_ended_with_all_that_it_started(smi, impatient, script):
     smi.script(script)
-    error = refusal(gpus.run_smi, ["-L"])
+    error = refusal(asking.run_smi, ["-L"])
 
     assert error.facts == "cannot see the GPUs: nvidia-smi did not answer within 0.3 s"
     assert "GPU reset or a reboot" in error.fix
@@ -176,7 +177,7 @@ def test_one_that_does_not_answer_is_ended_with_all_that_it_started(smi, impatie
 
 def test_an_answer_does_not_wait_for_a_child_that_holds_the_output_open(smi):
     smi.script("sleep 600 & echo $!; echo answer")
-    pid, answer = gpus.run_smi(["-L"]).splitlines()
+    pid, answer = asking.run_smi(["-L"]).splitlines()
 
     assert answer == "answer"
     assert alive(int(pid))
@@ -187,22 +188,22 @@ def test_one_that_not_even_sigkill_ends_is_given_up_and_counts_no_more(smi, impa
     smi.script("exec sleep 600")
     with monkeypatch.context() as world:
         world.setattr(os, "killpg", lambda _group, _signal: None)
-        error = refusal(gpus.run_smi, ["-L"])
+        error = refusal(asking.run_smi, ["-L"])
     pid = int(re.search(r"within 0.3 s; pid (\d+) cannot be killed$", error.facts)[1])
 
     assert alive(pid)
     assert pid not in proc.children(os.getpid())  # so the end of a server does not wait for it
 
     os.kill(pid, signal.SIGKILL)
-    (stuck,) = gpus._stuck
+    (stuck,) = asking._stuck
     assert stuck.wait() == -signal.SIGKILL
-    gpus._stuck.clear()
+    asking._stuck.clear()
     proc._abandoned.clear()
 
 
 def test_one_is_ended_too_when_its_caller_is_interrupted(smi, impatient, monkeypatch):
     smi.script("exec sleep 600")
-    wait, calls = gpus._wait, []
+    wait, calls = asking._wait, []
 
     def interrupted_once(*arguments):
         calls.append(arguments)
@@ -210,9 +211,9 @@ def test_one_is_ended_too_when_its_caller_is_interrupted(smi, impatient, monkeyp
             raise KeyboardInterrupt
         return wait(*arguments)
 
-    monkeypatch.setattr(gpus, "_wait", interrupted_once)
+    monkeypatch.setattr(asking, "_wait", interrupted_once)
     with pytest.raises(KeyboardInterrupt):
-        gpus.run_smi(["-L"])
+        asking.run_smi(["-L"])
 
     assert smi.processes() == []
 

@@ -1,9 +1,11 @@
 """A warden's whole life with a real server process, the stand-in: from lease to proven end."""
 
+import contextlib
 import json
 import os
 import re
 import signal
+import socket
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,6 +15,7 @@ from sgmatrix.core.environment import TOKEN_VARIABLE
 from sgmatrix.node import proc
 from sgmatrix.node.lease import Lease, try_lease
 from sgmatrix.node.leftovers import token_of
+from sgmatrix.node.preflight import port_holders
 from sgmatrix.node.wakeups import Closing
 from sgmatrix.node.warden import Warden, redact_argv
 from sgmatrix.node.wire import request
@@ -141,6 +144,9 @@ def test_what_does_not_go_away_is_a_failed_drain(monkeypatch, tmp_path, how, ino
     warden = object.__new__(Warden)  # its closing alone, in a world that does not obey
     warden.times, warden.limits, warden.leftovers = {"started": 0.0}, {"stop_s": 1}, []
     warden.gpu_baseline = {}
+    warden.lease = SimpleNamespace(note_failed_drain=lambda _note, detail: noted.append(detail))
+    warden.spec = {"campaign": "c", "cell": {"id": "tp1"}}
+    noted = []
     warden.server, warden.port, warden.attempt_dir = SimpleNamespace(pid=41), 31000, tmp_path
     monkeypatch.setattr(warden, "_emit", lambda *_, **__: None)
     monkeypatch.setattr(proc, "end_tree", lambda _grace_s, _statuses: how)
@@ -151,6 +157,7 @@ def test_what_does_not_go_away_is_a_failed_drain(monkeypatch, tmp_path, how, ino
     assert (closed["reason"], closed["ended_by"]) == (reason, how)
     assert closed["port_free"] is not bool(inodes)
     assert reason is None or "port 31000 free: " in closed["detail"]
+    assert noted == ([closed["detail"]] if reason else [])  # word for the next holder
 
 
 def test_a_command_line_is_told_without_its_secrets():
@@ -480,6 +487,47 @@ def test_another_version_than_was_planned_is_a_mismatch(keep):
 
     assert closed["reason"] == "flag_mismatch"
     assert json.loads(closed["detail"]) == {"engine version": ["0.5.23+standin", "0.5.8"]}
+
+
+def test_what_an_earlier_server_did_not_free_is_said_with_the_refusal(keep):
+    lease = try_lease(["cpu"], 1, {"campaign": "other", "cell": "tp9", "pid": 41})
+    assert isinstance(lease, Lease)
+    lease.note_failed_drain({"campaign": "other", "cell": "tp9"}, "GPU memory not back")
+    lease.release()
+
+    closed = keep(cell={"min_free_memory_mb": 10**9}).closed()
+
+    assert closed["reason"] == "gpu_busy"
+    assert "; tp9 of campaign other did not leave them empty: GPU memory" in closed["detail"]
+    # it is said once: the next holder notes itself
+    assert "did not leave" not in keep(cell={"min_free_memory_mb": 10**9}).closed()["detail"]
+
+
+def test_a_front_end_that_outlives_its_scheduler_is_a_crash_with_the_root_line(keep, monkeypatch):
+    kept = keep(fault("scheduler_dies_after:1"))  # the readiness probe is the first request
+    told = kept.ready()
+    with contextlib.suppress(OSError):
+        request(told["port"], "POST", "/generate", {"input_ids": [1]}, timeout_s=1)
+
+    closed = kept.closed()
+
+    assert closed["reason"] == "server_crash"
+    assert closed["detail"].endswith("; the front end went on answering")
+    assert closed["root_line"].startswith("AttributeError: ")
+    assert not alive(told["server"]["pid"])
+
+
+def test_a_held_internal_port_is_a_leftover_named_with_its_owner(keep, tmp_path):
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        held.listen()
+        port = held.getsockname()[1]
+        line = f"RuntimeError: rpc_port {port} is used"
+        assert port_holders(line) == f"; port {port} is held by pid {os.getpid()}: " + (
+            proc.command_of(os.getpid())
+        )
+    assert port_holders(f"rpc_port {port} is used") == ""
+    assert keep(fault("internal_port_in_use")).closed()["reason"] == "leftover_process"
 
 
 def test_too_little_memory_stops_the_launch_and_leaves_no_attempt(keep):

@@ -12,7 +12,7 @@ import fcntl
 import json
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -45,6 +45,17 @@ class Lease:
 
     devices: list[str]
     files: list[IO[str]]
+    warning: str = ""
+    """What an earlier holder noted of these devices: that its server did not go away."""
+
+    def note_failed_drain(self, note: Mapping[str, Any], detail: str) -> None:
+        """Leave word for the next holder that a server here did not go away."""
+        text = f"{note['cell']} of campaign {note['campaign']} did not leave them empty: {detail}"
+        for file in self.files:
+            file.seek(0)
+            file.truncate()
+            file.write(json.dumps({**note, "drain_failed": text}))
+            file.flush()
 
     def release(self) -> None:
         for file in self.files:
@@ -81,12 +92,23 @@ def try_lease(candidates: Sequence[str], wanted: int, note: dict[str, Any]) -> L
             for file in files:
                 file.close()
             return [note for note in blockers if note]
+        warning = next(filter(None, map(_failed_drain, files)), "")
         for file in files:
             file.seek(0)
             file.truncate()
             file.write(json.dumps(note))
             file.flush()
-    return Lease(held, files)
+    return Lease(held, files, warning)
+
+
+def _failed_drain(file: IO[str]) -> str:
+    """Return what the former holder of a device noted about its end."""
+    file.seek(0)
+    with contextlib.suppress(ValueError):
+        note = json.loads(file.read() or "null")
+        if isinstance(note, dict):
+            return str(note.get("drain_failed", ""))
+    return ""
 
 
 def _open(path: Path) -> IO[str]:

@@ -6,6 +6,7 @@ Not here: the GPUs, `node.gpus`.
 
 from __future__ import annotations
 
+import re
 import shutil
 import socket
 from pathlib import Path
@@ -63,6 +64,17 @@ def check_port(port: int) -> None:
         f"port {port} is taken by {who}",
         fix="end that process, or set server.port to auto or to a free port",
     )
+
+
+def port_holders(line: str) -> str:
+    """Return who listens on the ports that a log line names, as text to add to it."""
+    ports = {int(word) for word in re.findall(r"(?<!\d)\d{4,5}(?!\d)", line)}
+    found = [
+        f"port {port} is held by pid {pid}: {proc.command_of(pid)}"
+        for port in sorted(ports)
+        for pid in sorted(proc.owners(proc.listening_inodes(port)))
+    ]
+    return "".join(f"; {text}" for text in found)
 
 
 def free_port() -> int:

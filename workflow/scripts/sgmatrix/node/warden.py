@@ -20,7 +20,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import Any, NoReturn
@@ -32,7 +31,8 @@ from sgmatrix.core.events import emit
 from sgmatrix.core.files import read_json, write_json, write_text
 from sgmatrix.core.reasons import is_environment
 from sgmatrix.core.redact import redact
-from sgmatrix.node import gpus, preflight, proc, ready
+from sgmatrix.node import gpus, preflight, proc
+from sgmatrix.node.climb import Climb
 from sgmatrix.node.lease import Lease, device_names, try_lease
 from sgmatrix.node.leftovers import end_leftovers, token_of
 from sgmatrix.node.logwatch import LogWatch
@@ -43,8 +43,6 @@ _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _LEASE_POLL_S = 0.02
 _FOLLOWS_S = 8.0
 """After a worker's end: how long the server may take to end as well; it writes diagnostics."""
-_PROBE_POLL_S = (0.005, 0.1)
-"""Between readiness probes: at first, and at the most when the server takes long."""
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -65,7 +63,6 @@ class Warden:
         self.log: LogWatch | None = None
         self.leftovers: list[str] = []
         """Processes of earlier servers that were ended before this one began."""
-        self.probe_error = ""
         self.wakeups = Wakeups(self.run_dir / "control", spec["owner"])
 
     def tell(self, event: str, **facts: Any) -> None:
@@ -83,15 +80,9 @@ class Warden:
     def take_lease(self) -> None:
         cell = self.spec["cell"]
         names = device_names(cell["gpus"], self.spec["node"]["gpus"])
-        note = {
-            "campaign": self.spec["campaign"],
-            "cell": cell["id"],
-            "pid": os.getpid(),
-            "since": now_utc(),
-        }
         said = None
         while True:
-            answer = try_lease(names, max(cell["gpus"], 1), note)
+            answer = try_lease(names, max(cell["gpus"], 1), self._note())
             if isinstance(answer, Lease):
                 self.lease = answer
                 self.times["leased"] = time.time()
@@ -103,7 +94,25 @@ class Warden:
                 raise Closing("interrupted", "the campaign is being stopped")
             self.wakeups.wait(_LEASE_POLL_S)
 
+    def _note(self) -> dict[str, Any]:
+        """Return what others may read of the holder of a lease."""
+        spec = self.spec
+        who = {"campaign": spec["campaign"], "cell": spec["cell"]["id"], "pid": os.getpid()}
+        return {**who, "since": now_utc()}
+
     def look_around(self) -> None:
+        """Refuse a node that is not free; say so when it is an earlier server that holds it."""
+        assert self.lease is not None
+        try:
+            self._look_around()
+        except SgmatrixError as refusal:
+            if self.lease.warning:
+                raise SgmatrixError(
+                    refusal.code, f"{refusal.facts}; {self.lease.warning}", fix=refusal.fix
+                ) from None
+            raise
+
+    def _look_around(self) -> None:
         assert self.lease is not None
         self.leftovers = end_leftovers(self.limits["stop_s"])
         if self.leftovers:
@@ -166,78 +175,43 @@ class Warden:
         return token_of(self.spec["token"], me)
 
     def await_ready(self) -> dict[str, Any]:
-        """Probe until ready; the probes run beside the watching, since any of them may hang."""
+        """Watch the server while it climbs to ready; end it at the deadlines."""
         assert self.server is not None
-        outcome: dict[str, Any] = {}
-        probing = threading.Thread(target=self._probe, args=(outcome,), daemon=True)
-        probing.start()
+        climb = Climb(
+            self.spec["cell"],
+            port=self.port,
+            pid=self.server.pid,
+            nonce=self.nonce,
+            limit_s=self.limits["start_s"],
+            times=self.times,
+            done=self.wakeups.wake,
+        )
+        climb.start()
         log = self.attempt_dir / "server.log"
         size, grew = 0, time.monotonic()
+        used = sum(mib or 0 for mib in self.gpu_baseline.values()) if self.gpu_baseline else None
         deadline = time.monotonic() + self.limits["start_s"]
         while True:
             self.wakeups.wait(0.5)
-            if outcome:
+            if climb.outcome:
                 break
             self._refuse_dead()
             now = time.monotonic()
             if now > deadline:
-                seen = f": {self.probe_error}" if self.probe_error else ""
-                raise Closing(
-                    "start_timeout", f"not ready after {self.limits['start_s']:g} s{seen}"
-                )
+                limit = f"{self.limits['start_s']:g} s"
+                raise Closing("start_timeout", f"not ready after {limit}{climb.seen()}")
             if log.stat().st_size != size:
                 size, grew = log.stat().st_size, now
             elif now - grew > self.limits["stall_s"]:
-                raise Closing("start_stalled", f"no log line for {self.limits['stall_s']:g} s")
-        if "reason" in outcome:
-            raise Closing(outcome["reason"], outcome["detail"])
+                held, used = used, gpus.used_mib(self.gpu_baseline)
+                if used is None or held is None or used <= held:
+                    limit = f"{self.limits['stall_s']:g} s"
+                    raise Closing("start_stalled", f"no log line for {limit}")
+                grew = now  # silent, but it goes on filling its GPUs
+        if "reason" in climb.outcome:
+            raise Closing(climb.outcome["reason"], climb.outcome["detail"])
         self.times["ready"] = time.time()
-        return outcome
-
-    def _probe(self, outcome: dict[str, Any]) -> None:
-        """Climb the steps of readiness; tell the main thread by a byte."""
-        try:
-            outcome.update(self._climb())
-        except ready.NotOurs as error:
-            outcome.update(reason=error.args[0], detail=error.args[1])
-        except Exception as error:  # noqa: BLE001 - a probe that fails is a fault of the server, whatever it is
-            outcome.update(reason="server_crash", detail=f"readiness probe: {error!r}")
-        self.wakeups.wake()
-
-    def _climb(self) -> dict[str, Any]:
-        assert self.server is not None
-        pause = _PROBE_POLL_S[0]
-        owned = False
-        while True:
-            time.sleep(pause)
-            pause = min(pause * 1.1, _PROBE_POLL_S[1])
-            if not owned:
-                ours = ready.port_owner(self.port, self.server.pid)
-                if ours is None:
-                    continue
-                if not ours:
-                    raise ready.NotOurs(
-                        "wrong_server", f"port {self.port} belongs to a process that is not ours"
-                    )
-                owned = True
-                self.times["port_open"] = time.time()
-            if ready.is_healthy(self.port, timeout_s=5):
-                break
-        self.times["healthy"] = time.time()
-        info = ready.server_info(self.port, timeout_s=30)
-        cell = self.spec["cell"]
-        differing = ready.compare_info(info, self.nonce, cell["flags"], cell["engine_version"])
-        if differing:
-            raise ready.NotOurs("flag_mismatch", json.dumps(redact(differing), sort_keys=True))
-        while True:  # a server that is healthy may still refuse for a while
-            try:
-                ready.generate_one_token(self.port, timeout_s=self.limits["start_s"])
-                break
-            except OSError as error:
-                self.probe_error = str(error)
-                time.sleep(_PROBE_POLL_S[1])
-        self.times["first_token"] = time.time()
-        return {"info": redact({k: v for k, v in info.items() if not isinstance(v, list)})}
+        return climb.outcome
 
     def serve(self) -> None:
         """Keep the server until something ends it; its workers are watched as well as itself."""
@@ -297,6 +271,8 @@ class Warden:
             if reason is not None and (not is_environment(reason) or reason == found.reason):
                 log |= {"root_line": found.root_line, "root_line_number": found.line_number}
                 log["advice"] = found.advice
+                if reason == "leftover_process" and found.root_line:
+                    detail += preflight.port_holders(found.root_line)
         drained = gpus.await_drained(
             self.gpu_baseline if self.server is not None else {},
             deadline_s=0 if how == "survivors" else self.limits["stop_s"],
@@ -307,6 +283,8 @@ class Warden:
         if how == "survivors" or (self.server is not None and not port_free):
             reason = "drain_failed"
             detail = f"processes left: {proc.tree(os.getpid())}, port {self.port} free: {port_free}"
+        if reason == "drain_failed" and self.lease is not None:
+            self.lease.note_failed_drain(self._note(), detail)
         self.times["closed"] = time.time()
         return {
             "reason": reason,
