@@ -52,6 +52,8 @@ class Lab:
     folder: Path
     path_first: Path | None = None
     """Folder of programs that come before the machine's own."""
+    leases: Path | None = None
+    """Lock folder that is shared with other labs, as on one node."""
 
     @property
     def root(self) -> Path:
@@ -86,7 +88,7 @@ class Lab:
 
     def environment(self) -> dict[str, str]:
         # servers of other tests on this machine must not make these wait
-        leases = {"SGMATRIX_LEASES": str(self.folder / "leases")}
+        leases = {"SGMATRIX_LEASES": str(self.leases or self.folder / "leases")}
         path = f"{self.path_first}:{os.environ['PATH']}" if self.path_first else os.environ["PATH"]
         return {**os.environ, **leases, "PATH": path}
 
