@@ -65,6 +65,7 @@ class Finished(History):
         folder = self.attempt(cell, launch, reason="server_crash", lines=lines)
         detail = "the engine exited with code -9 after 5.4 s, while it served"
         closed = {"reason": "server_crash", "root_line": root, "root_line_number": 100}
+        closed["advice"] = "try another attention back end"
         self._finish(folder, reason="server_crash", detail=detail, closed=closed, log=log)
         return folder
 

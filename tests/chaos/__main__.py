@@ -2,7 +2,8 @@
 
 --runs N         how many seeds, from --seed on
 --seed S         the first seed; the same seed is the same scenario
---profile NAME   executor profile below profiles/
+--profile NAME   executor profile below profiles/; default: gpu-node for every fourth seed
+--engine NAME    standin, or sglang-cpu for a few runs on the real engine
 --jobs J         runs at once
 --report FILE    also write the summary as Markdown
 """
@@ -20,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from chaos.run import Outcome, run_scenario
-from chaos.scenario import draw
+from chaos.scenario import draw, draw_real
 
 
 def main() -> int:
@@ -29,13 +30,15 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--profile")
+    parser.add_argument("--engine", choices=("standin", "sglang-cpu"), default="standin")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--report", type=Path)
     options = parser.parse_args()
     start = time.monotonic()
     outcomes: list[Outcome] = []
     seeds = range(options.seed, options.seed + options.runs)
-    scenarios = [draw(s, options.profile or ("default" if s % 4 else "gpu-node")) for s in seeds]
+    make = draw if options.engine == "standin" else draw_real
+    scenarios = [make(s, options.profile or ("default" if s % 4 else "gpu-node")) for s in seeds]
     with ThreadPoolExecutor(options.jobs) as pool:
         for outcome in pool.map(run_scenario, scenarios):
             outcomes.append(outcome)
@@ -68,6 +71,7 @@ def _summary(outcomes: list[Outcome], options: argparse.Namespace, took_min: flo
             for name, count in sorted(Counter(o.scenario.profile for o in outcomes).items())
         ),
         "seeds": f"{options.seed} to {options.seed + options.runs - 1}",
+        "engine": options.engine,
         "runs": len(outcomes),
         "faults made": len(made),
         "runs with violations": sum(bool(one.violations) for one in outcomes),

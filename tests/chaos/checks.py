@@ -14,16 +14,16 @@ import pyarrow.parquet as pq
 from chaos.scenario import SERVER_FAULTS
 from chaos.world import World, stored
 
-_SETTLE_S = 25.0
+_SETTLE_S = {"standin": 25.0, "sglang-cpu": 90.0}
 """For what is left of a campaign to be gone: idle and stop deadlines of the suite, and more."""
 
 
 def no_process_left(world: World) -> Iterator[str]:
     """After a SIGKILL of the warden itself, what escaped may wait for the next preflight."""
     excused = world.scenario.target == "warden" and world.scenario.signal in ("SIGKILL", "SIGSTOP")
-    end = time.monotonic() + _SETTLE_S
+    end = time.monotonic() + _SETTLE_S[world.scenario.engine]
     while left := world.processes():
-        if excused and all("sglang.launch_server" in command for command in left.values()):
+        if excused and all("sglang" in command for command in left.values()):
             world.say(f"left for the next preflight: {sorted(left)}")
             return
         if time.monotonic() > end:
@@ -78,7 +78,7 @@ def complete(world: World) -> Iterator[str]:
     current = [r for r in rows if r["current"]]
     wanted = {
         (cell, str(launch), f"c000{c}-i8-o16-random-ids")
-        for cell in ("tp1", "tp2")
+        for cell in world.cells
         for launch in range(1, one.launches + 1)
         for c in (1, 2)
     }
@@ -103,7 +103,7 @@ def _honest(world: World, row: dict[str, object]) -> Iterator[str]:
     allowed: tuple[str, ...] = ()
     if one.kind == "server" and row["cell"] == "tp2":
         allowed = SERVER_FAULTS[one.server_fault]
-    elif one.kind == "signal" and one.target == "server":
+    elif one.kind == "signal" and one.target in ("server", "worker"):
         allowed = ("server_crash",)  # who ended it cannot be seen from its end
     if row["reason"] not in allowed:
         yield f"{name} is {row['status']}({row['reason']}): {row['detail']}"

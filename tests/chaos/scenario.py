@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 # A phase is the last event of the campaign's own log before the fault is made.
 PHASES = ("begin", "starting", "ready", "warmup", "point", "point_done", "stopping", "launch_done")
@@ -49,6 +49,8 @@ class Scenario:
     escaped: bool
     """Whether each server leaves a child that changes its session and ignores SIGTERM."""
     profile: str
+    engine: str = "standin"
+    """`standin`, or `sglang-cpu`, the real engine."""
 
     def __str__(self) -> str:
         what = {
@@ -60,7 +62,28 @@ class Scenario:
             "server": self.server_fault,
         }[self.kind]
         moment = "" if self.kind == "server" else f" {self.delay_s:.2f} s after {self.phase}"
-        return f"seed {self.seed}, {self.profile}: {what}{moment}"
+        where = self.profile if self.engine == "standin" else f"{self.profile}, {self.engine}"
+        return f"seed {self.seed}, {where}: {what}{moment}"
+
+
+def draw_real(seed: int, profile: str = "default") -> Scenario:
+    """Return the scenario of a seed on the real engine: signals only, at longer moments."""
+    rng = random.Random(seed)
+    one = draw(seed, profile)
+    return replace(
+        one,
+        kind="signal",
+        target=rng.choice((*TARGETS[:4], "worker")),
+        signal=rng.choice(SIGNALS),
+        phase=rng.choice(("starting", "ready", "warmup", "point", "stopping")),
+        which=1,
+        delay_s=rng.uniform(0, 6),
+        stopped_s=3.0,
+        launches=1,
+        waves=0,
+        escaped=False,
+        engine="sglang-cpu",
+    )
 
 
 def draw(seed: int, profile: str = "default") -> Scenario:

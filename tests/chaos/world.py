@@ -12,11 +12,13 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import yaml
+
 from chaos.scenario import Scenario
 from lab import HEAD, PROJECT, Lab
 
-FAULT_DEADLINE_S = 90.0
-RUN_DEADLINE_S = 150.0
+FAULT_DEADLINE_S = 180.0
+RUN_DEADLINE_S = 300.0
 
 CAMPAIGN = """
 design: full
@@ -32,6 +34,15 @@ load:
   requests: {{min: 8, per_concurrency: 2}}
   client: {{engine: client}}
 """
+
+REAL_DEADLINES = {
+    "start_s": 180,
+    "stall_s": 120,
+    "point_s": 60,
+    "warmup_s": 60,
+    "stop_s": 10,
+    "idle_s": 60,
+}
 
 # Scaled down, so that a run waits seconds where a campaign would wait minutes.
 DEADLINES = "{start_s: 8, stall_s: 4, point_s: 8, warmup_s: 8, stop_s: 1, idle_s: 15}"
@@ -51,8 +62,32 @@ class World:
     def say(self, text: str) -> None:
         self.log.append(f"{time.strftime('%H:%M:%S')} {text}")
 
+    @property
+    def cells(self) -> tuple[str, ...]:
+        return ("tp1", "tp2") if self.scenario.engine == "standin" else ("tp1",)
+
+    def _write_real(self) -> None:
+        """The default campaign's engine and model, one cell, two short load points."""
+        data = yaml.safe_load((PROJECT / "config/config.yaml").read_text())
+        data |= {
+            "campaign": "small",
+            "axes": {"parallelism": ["tp1"]},
+            "warmup": {"max_waves": 0},
+            "deadlines": REAL_DEADLINES,
+        }
+        data["load"] |= {
+            "concurrency": [1, 2],
+            "input_len": 8,
+            "output_len": 16,
+            "requests": {"min": 8, "per_concurrency": 2},
+        }
+        (self.lab.folder / "campaign.yaml").write_text(yaml.safe_dump(data))
+
     def write_campaign(self) -> None:
         one = self.scenario
+        if one.engine != "standin":
+            self._write_real()
+            return
         head = HEAD.format(python=sys.executable)
         flags = ["standin_ready_ms: 150", "standin_tpot_ms: 20", "standin_life_s: 240"]
         faults = ["escaped_child:600"] if one.escaped else []
@@ -93,6 +128,8 @@ class World:
             if target == "job" and "/.snakemake/scripts/" in command and "python" in command:
                 return pid
             if target == "warden" and "sgmatrix.node.warden" in command:
+                return pid
+            if target == "worker" and command.startswith("sglang::scheduler"):
                 return pid
             if target in ("server", "escaped") and "sglang.launch_server" in command:
                 with contextlib.suppress(OSError):

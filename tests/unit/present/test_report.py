@@ -94,6 +94,8 @@ def test_a_cell_that_failed_is_never_the_best_whatever_it_measured_before(page):
 def test_what_failed_stands_at_the_top_with_its_root_line(page, html):
     assert "Failed: 1 of 3 cells tp4 : server_crash AttributeError: 'ForwardMetadata'" in page.text
     assert html.index("Failed: 1 of 3") < html.index("Against concurrency")
+    assert "try: try another attention back end" in page.text
+    assert "line 100 of results/made-up/history/tp4/launch-1/1/server.log" in page.text
 
 
 def test_the_table_of_cells_says_why_and_how_to_run_it_again(page):

@@ -27,6 +27,8 @@ class Outcome:
     """Its number in server.log, from 1."""
     ready_s: float | None
     """Server start to ready; None: it never was."""
+    advice: str | None = None
+    """What to try, where the root line tells."""
 
     @property
     def root(self) -> str:
@@ -56,6 +58,7 @@ def outcome(attempt: Attempt) -> Outcome | None:
         seen=None if seen is None else clean(seen),
         line=closed.get("root_line_number") if seen else None,
         ready_s=_span_s(final.get("server_times"), "started", "ready"),
+        advice=closed.get("advice"),
     )
 
 
