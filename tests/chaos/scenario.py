@@ -18,7 +18,7 @@ SERVER_FAULTS = {
     "die_after:4": ("server_crash",),
     "oom_kv": ("oom_kv_init",),
     "oom_runtime:3": ("oom_runtime",),
-    "scheduler_dies_after:2": ("server_crash", "client_crash"),
+    "scheduler_dies_after:2": ("server_crash",),
     "never_opens_port": ("start_stalled", "start_timeout"),
     "hang_stream:3": ("client_timeout",),
     "ignore_sigterm": (),

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import sys
 
 import pyarrow.parquet as pq
 import pytest
@@ -226,6 +227,23 @@ def test_a_server_that_dies_under_load_is_the_reason_and_not_the_client(launched
     assert (record["completed"], record["failed"]) == (5, 3)
     assert "output_tok_s" not in record  # what was answered is no measurement of the load
     assert len(rows) == 8
+
+
+def test_an_engine_that_dies_behind_a_living_front_end_is_the_reason_of_its_failed_requests(
+    launched, client
+):
+    step = launched({"standin_fault": "scheduler_dies_after:1"})
+    client.answers(client_line(8, failed=7))
+    url = f"http://127.0.0.1:{step.record['live']['port']}/generate"
+    body = '{\\"input_ids\\": [1], \\"sampling_params\\": {\\"max_new_tokens\\": 1}}'
+    code = f"import urllib.request as u; u.urlopen('{url}', b'{body}', 5)"
+    client.does(f'{sys.executable} -c "{code}" 2>/dev/null')
+
+    record, rows = run_point(step, LOW, None)
+
+    assert (record["status"], record["reason"]) == ("failed", "server_crash")
+    assert record["detail"].startswith("AttributeError: ")
+    assert (record["completed"], record["failed"], len(rows)) == (1, 7, 8)
 
 
 def test_a_server_that_died_before_a_point_skips_it(launched, client):

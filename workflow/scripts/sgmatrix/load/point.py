@@ -16,11 +16,14 @@ from sgmatrix.core.version import HARNESS_VERSION
 from sgmatrix.load.client import ClientRun, Offer, run_client
 from sgmatrix.load.result import request_rows, summarise
 from sgmatrix.load.validity import validity_flags
+from sgmatrix.node.logwatch import LogWatch
 from sgmatrix.node.server import Server
 from sgmatrix.node.wire import request
 
 _CLOSING_S = 2.0
 """After a failed client: how long the warden may take to notice that the server died."""
+_FOLLOWING_S = 60.0
+"""For a warden that has noticed: until its closing record is there."""
 
 
 @dataclass(frozen=True)
@@ -58,15 +61,30 @@ def _skipped(reason: str) -> dict[str, Any]:
     return {"status": "skipped", "reason": reason, "detail": None}
 
 
+def _ended(server: Server, timeout_s: float) -> dict[str, Any] | None:
+    """Return how the server ended, if it did while requests failed.
+
+    A front end may answer on when its engine is dead; the log then tells, and the warden is
+    about to close.
+
+    Raises:
+        SgmatrixError: when it was the environment that ended the server.
+    """
+    closed = server.failure(timeout_s)
+    if closed is None and LogWatch(server.attempt_dir / "server.log").death() is not None:
+        closed = server.failure(_FOLLOWING_S)
+    return closed
+
+
 def _why_not(run: ClientRun, server: Server, deadline_s: float) -> dict[str, Any]:
     """Return the failure that a client run without a result stands for.
 
     Raises:
         SgmatrixError: when it was the environment that ended the server.
     """
-    closed = server.failure(0 if run.exit_code == 0 or run.timed_out else _CLOSING_S)
+    closed = _ended(server, 0 if run.exit_code == 0 or run.timed_out else _CLOSING_S)
     if closed is None and run.exit_code is None and not run.timed_out:
-        closed = server.failure(60)  # the warden ended first; its record is on the way
+        closed = server.failure(_FOLLOWING_S)  # the warden ended first, its record is on the way
     if closed is not None:
         return _died(closed)
     if run.timed_out:
@@ -128,7 +146,7 @@ def _warm_up(step: Step, server: Server) -> dict[str, Any]:
         except SgmatrixError as refusal:
             return {**_failed(refusal.code, refusal.facts), "waves_tok_s": waves}
         metrics = summarise(rows, run.line.get("duration"))
-        if closed := server.failure(_CLOSING_S if metrics["failed"] else 0):
+        if closed := _ended(server, _CLOSING_S) if metrics["failed"] else server.failure(0):
             return {**_died(closed), "waves_tok_s": waves}
         rate = metrics.get("output_tok_s")
         if rate is None:
@@ -255,7 +273,7 @@ def _measure(
         return {**_failed(refusal.code, refusal.facts), **common}, []
     metrics = summarise(rows, run.line.get("duration"))
     counts = {name: metrics[name] for name in ("completed", "failed", "duration_s")}
-    if closed := server.failure(0 if not metrics["failed"] else _CLOSING_S):
+    if closed := _ended(server, _CLOSING_S) if metrics["failed"] else server.failure(0):
         # what was answered before the server died is kept, but is no measurement of the load
         return {**_died(closed), **common, **counts}, rows
     if not metrics["completed"]:
