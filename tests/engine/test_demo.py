@@ -16,6 +16,7 @@ pytestmark = pytest.mark.engine
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("demo")
+    segments = sorted(path.name for path in Path("/dev/shm").glob("sgl_shm_*"))
     run = subprocess.run(
         [Path(sys.executable).with_name("snakemake"), "--directory", folder],
         cwd=PROJECT,
@@ -26,6 +27,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
         check=False,
     )
     assert run.returncode == 0, run.stdout
+    # killed ranks leave their shared memory behind; the wardens take it away
+    assert sorted(path.name for path in Path("/dev/shm").glob("sgl_shm_*")) == segments
     return folder / "results"
 
 

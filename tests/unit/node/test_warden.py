@@ -143,7 +143,7 @@ def test_a_child_that_escaped_into_its_own_session_is_gone_too(keep, tmp_path):
 def test_what_does_not_go_away_is_a_failed_drain(monkeypatch, tmp_path, how, inodes, reason):
     warden = object.__new__(Warden)  # its closing alone, in a world that does not obey
     warden.times, warden.limits, warden.leftovers = {"started": 0.0}, {"stop_s": 1}, []
-    warden.gpu_baseline = {}
+    warden.gpu_baseline, warden.pids = {}, set()
     warden.lease = SimpleNamespace(note_failed_drain=lambda _note, detail: noted.append(detail))
     warden.spec = {"campaign": "c", "cell": {"id": "tp1"}}
     noted = []
@@ -255,6 +255,7 @@ def test_a_server_that_no_job_uses_is_ended(keep):
 
 def test_a_server_that_a_job_uses_is_never_idle(monkeypatch):
     warden = object.__new__(Warden)  # its loop alone
+    warden.pids = set()
     warden.limits, warden.server = {"idle_s": 0.1}, SimpleNamespace(pid=os.getpid())
     monkeypatch.setattr(warden, "_refuse_dead", lambda: None)
     waits = []
@@ -471,6 +472,14 @@ def test_a_port_that_a_stranger_holds_stops_the_launch_and_harms_nobody(keep, tm
         assert stranger.generate()[0] == 200
     finally:
         assert stranger.stop() == 0
+
+
+def test_an_interpreter_that_vanished_since_the_plan_is_the_environment_s_fault(keep):
+    kept = keep(cell={"python": "/nowhere/python"})
+    closed = kept.closed()
+
+    assert closed["reason"] == "engine_missing"
+    assert closed["detail"] == "/nowhere/python: No such file or directory; fix: make setup"
 
 
 def test_a_full_disk_stops_the_launch_and_leaves_no_attempt(keep):

@@ -22,7 +22,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import IO, Any, NoReturn
 
 from sgmatrix.core.clock import now_utc
 from sgmatrix.core.environment import server_environment
@@ -31,7 +31,7 @@ from sgmatrix.core.events import emit
 from sgmatrix.core.files import read_json, write_json, write_text
 from sgmatrix.core.reasons import is_environment
 from sgmatrix.core.redact import redact
-from sgmatrix.node import gpus, preflight, proc
+from sgmatrix.node import gpus, preflight, proc, shm
 from sgmatrix.node.climb import Climb
 from sgmatrix.node.lease import Lease, device_names, try_lease
 from sgmatrix.node.leftovers import end_leftovers, token_of
@@ -61,6 +61,8 @@ class Warden:
         self.port = 0
         self.nonce = f"{spec['cell']['id']}-{secrets.token_hex(4)}"
         self.log: LogWatch | None = None
+        self.pids: set[int] = set()
+        """Every process of the server that was seen."""
         self.leftovers: list[str] = []
         """Processes of earlier servers that were ended before this one began."""
         self.wakeups = Wakeups(self.run_dir / "control", spec["owner"])
@@ -153,21 +155,31 @@ class Warden:
         self._emit("starting", attempt=self.spec["attempt"])
         with (self.attempt_dir / "server.log").open("xb") as log:
             self.times["started"] = time.time()
-            self.server = subprocess.Popen(
-                self.argv,
-                env=server_environment(
-                    cell["env"], self.lease.devices, cell["ranks"], self._token(), cell["unset"]
-                ),
-                cwd=cwd,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-                # no other thread runs yet
-                preexec_fn=lambda: _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0),  # noqa: PLW1509
-            )
+            try:
+                self.server = self._popen(cwd, log)
+            except (FileNotFoundError, PermissionError) as error:
+                raise SgmatrixError(
+                    "engine_missing", f"{cell['python']}: {error.strerror}", fix="make setup"
+                ) from None
         self.wakeups.watch_server(self.server.pid)
         self.log = LogWatch(self.attempt_dir / "server.log")
+
+    def _popen(self, cwd: Path, log: IO[bytes]) -> subprocess.Popen[bytes]:
+        assert self.lease is not None
+        cell = self.spec["cell"]
+        return subprocess.Popen(
+            self.argv,
+            env=server_environment(
+                cell["env"], self.lease.devices, cell["ranks"], self._token(), cell["unset"]
+            ),
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            # no other thread runs yet
+            preexec_fn=lambda: _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0),  # noqa: PLW1509
+        )
 
     def _token(self) -> str:
         me = proc.identify(os.getpid())
@@ -216,6 +228,7 @@ class Warden:
     def serve(self) -> None:
         """Keep the server until something ends it; its workers are watched as well as itself."""
         assert self.server is not None
+        self.pids |= set(proc.tree(os.getpid()))
         self.wakeups.watch_workers(engine_workers(self.server.pid))
         while True:
             try:
@@ -258,6 +271,7 @@ class Warden:
         if self.server is not None:
             self._emit("stopping")
         statuses: dict[int, int] = {}
+        self.pids |= set(proc.tree(os.getpid()))
         how = proc.end_tree(self.limits["stop_s"], statuses)
         code = None
         log: dict[str, Any] = {"root_line": None, "root_line_number": None, "advice": None}
@@ -292,6 +306,7 @@ class Warden:
             "harmless": {},
             **log,
             "leftovers_ended": self.leftovers,
+            "shm_removed_bytes": 0 if how == "survivors" else shm.remove_segments(self.pids),
             "server_exit_code": code,
             "ended_by": how,
             "port_free": port_free,
