@@ -110,7 +110,7 @@ def test_an_override_is_held_to_the_rules_of_axes(tmp_path, override, want):
     with pytest.raises(SgmatrixError) as caught:
         plan(tmp_path, {"where": {}, **override})
 
-    assert caught.value.problems[0].startswith(want)
+    assert caught.value.problems[0].startswith(f"cell tp1-ds1: {want}")
 
 
 def test_a_load_point_over_the_context_of_the_model_is_found_per_cell(tmp_path):

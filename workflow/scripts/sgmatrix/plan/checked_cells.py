@@ -8,7 +8,7 @@ from pathlib import Path
 from sgmatrix.core.errors import Refusal, SgmatrixError
 from sgmatrix.plan.axes import Point, given_by
 from sgmatrix.plan.campaign import Campaign
-from sgmatrix.plan.cells import Cell, make_cell, server_flags
+from sgmatrix.plan.cells import Cell, cell_id, make_cell, server_flags
 from sgmatrix.plan.engines import Installation, installation
 from sgmatrix.plan.limits import impossibilities
 from sgmatrix.plan.matrix import Matrix, show
@@ -49,7 +49,8 @@ def checked_cells(
                 for why in _obstacles(campaign, cell, engine, model, settings)
             ]
         except SgmatrixError as refusal:
-            problems.append(_told(refusal))
+            if (told := _told(refusal)) not in problems:  # a single value's fault is told already
+                problems.append(f"cell {cell_id(point)}: {told}")
             continue
         twin = by_key.setdefault(cell.key, cell.id)
         if twin != cell.id:
