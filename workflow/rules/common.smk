@@ -8,20 +8,15 @@ sys.path.insert(0, str(Path(workflow.basedir) / "workflow/scripts"))
 
 from sgmatrix.core.layout import Layout
 from sgmatrix.core.version import HARNESS_VERSION
+from sgmatrix.present.quoting import quote_interpreters
 from sgmatrix.present.session import open_session
-from snakemake.script import PythonScript, ScriptBase
 
 # A graph of thousands of jobs is millions of objects that live to the end; looking for garbage
 # among them at the usual pace takes a sixteenth of a dry run (tests/perf/plan.py).
 gc.freeze()
 gc.set_threshold(200_000, 50, 1000)
 
-# Snakemake 9.27 puts the interpreter's path unquoted into the shell command of a script
-# (script/__init__.py, PythonScript.execute_script), so that no job runs in a folder whose name
-# has a space. Goes when upstream quotes it.
-PythonScript._execute_cmd = lambda self, command, **values: ScriptBase._execute_cmd(
-    self, command.replace("{py_exec}", "{py_exec:q}"), **values
-)
+quote_interpreters()
 
 # Reads the campaign strictly (Snakemake's own loader would merge files and take `NO` for
 # false), expands it, and refuses it in one line per problem. Touches nothing on disk.
