@@ -25,7 +25,8 @@ def test_a_campaign_survives(seed: int, profile: str) -> None:
     outcome = run_scenario(draw(seed, profile))
 
     assert outcome.violations == [], "\n".join(outcome.log)
-    assert outcome.made or outcome.scenario.kind == "disk"  # only root may mount
+    # only root may mount a disk, and a thief may come too late for a port
+    assert outcome.made or outcome.scenario.kind in ("disk", "port")
 
 
 def test_the_seeds_reach_every_kind_of_fault() -> None:
