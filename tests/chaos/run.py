@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,7 +71,38 @@ def _play(world: World, violations: list[str]) -> tuple[bool, int]:
         world.say("no small file system could be mounted")
         return False, 0
     world.write_campaign()
-    world.decoy = _decoy(world)
+    world.decoy = _decoy()
+    watcher = Watcher(world)
+    watcher.start()
+    try:
+        return _break_and_mend(world, violations)
+    finally:
+        watcher.stop()
+        violations += watcher.seen
+
+
+class Watcher(threading.Thread):
+    """Looks all the time whether two servers are kept at once."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(daemon=True)
+        self.world = world
+        self.seen: list[str] = []
+        self._ended = threading.Event()
+
+    def run(self) -> None:
+        while not self._ended.wait(0.25):
+            servers = self.world.servers()
+            if len(servers) > 1 and not self.seen:
+                self.seen.append(f"two servers at once: {servers}")
+
+    def stop(self) -> None:
+        self._ended.set()
+        self.join()
+
+
+def _break_and_mend(world: World, violations: list[str]) -> tuple[bool, int]:
+    one = world.scenario
     process = world.start()
     made = one.kind == "server" or (world.await_phase(process) and faults.inject(world, process))
     code = world.finish(process)
@@ -95,7 +127,7 @@ def _play(world: World, violations: list[str]) -> tuple[bool, int]:
         violations.append(f"{again} further invocations did not complete the campaign")
         return made, again
     for text in (
-        *checks.no_process_left(world),
+        *checks.no_process_left(world, again=True),
         *checks.no_lease_left(world),
         *checks.strangers_unharmed(world),
         *checks.nothing_half_written(world),
@@ -109,7 +141,7 @@ def _play(world: World, violations: list[str]) -> tuple[bool, int]:
     return made, again
 
 
-def _decoy(world: World) -> subprocess.Popen[bytes]:
+def _decoy() -> subprocess.Popen[bytes]:
     """Start a stranger's server that looks exactly like ours, on another port."""
     return subprocess.Popen(
         [

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 PHASES = ("begin", "starting", "ready", "warmup", "point", "point_done", "stopping", "launch_done")
 
 SIGNALS = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGSTOP")
-TARGETS = ("snakemake", "job", "warden", "server", "escaped")
+TARGETS = ("snakemake", "job", "warden", "server", "escaped", "client")
 
 # What a server can do by itself; each is a result, not a disturbance: (fault, reasons it may give).
 SERVER_FAULTS = {
@@ -73,7 +73,7 @@ def draw_real(seed: int, profile: str = "default") -> Scenario:
     return replace(
         one,
         kind="signal",
-        target=rng.choice((*TARGETS[:4], "worker")),
+        target=rng.choice((*TARGETS[:4], "client", "worker")),
         signal=rng.choice(SIGNALS),
         phase=rng.choice(("starting", "ready", "warmup", "point", "stopping")),
         which=1,
@@ -93,7 +93,7 @@ def draw(seed: int, profile: str = "default") -> Scenario:
     return Scenario(
         seed=seed,
         kind=kind,
-        target=rng.choices(TARGETS, weights=(4, 3, 3, 3, 1))[0],
+        target=rng.choices(TARGETS, weights=(4, 3, 3, 3, 1, 2))[0],
         signal=rng.choice(SIGNALS),
         phase=rng.choice(PHASES),
         which=rng.choice((1, 1, 2)),

@@ -120,6 +120,19 @@ class World:
                     found[int(entry.name)] = text.decode(errors="replace")
         return found
 
+    def servers(self) -> list[int]:
+        """Return the servers that a warden keeps now; more than one at a time is a fault."""
+        mine = self.processes()
+        wardens = {pid for pid, command in mine.items() if "sgmatrix.node.warden" in command}
+        return [
+            pid
+            for pid, command in mine.items()
+            if "sglang.launch_server" in command
+            and parent_of(pid) in wardens
+            and leads_session(pid)
+            and not is_escaped(pid)
+        ]
+
     def find(self, target: str, snakemake: int) -> int | None:
         """Return the process that a fault is for; None while there is none."""
         if target == "snakemake":
@@ -128,6 +141,8 @@ class World:
             if target == "job" and "/.snakemake/scripts/" in command and "python" in command:
                 return pid
             if target == "warden" and "sgmatrix.node.warden" in command:
+                return pid
+            if target == "client" and "rust_client.py" in command:
                 return pid
             if target == "worker" and command.startswith("sglang::scheduler"):
                 return pid
@@ -193,6 +208,31 @@ class World:
             if process is not None:
                 process.kill()
                 process.wait()
+
+
+def parent_of(pid: int) -> int:
+    """Return the parent of a process, 0 when it is gone."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+    except (OSError, IndexError):
+        return 0
+
+
+def leads_session(pid: int) -> bool:
+    try:
+        return os.getsid(pid) == pid
+    except OSError:
+        return False
+
+
+def is_escaped(pid: int) -> bool:
+    """Tell whether a process is the child that ignores SIGTERM, which its warden adopts."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+    ignored = next(line for line in status.splitlines() if line.startswith("SigIgn:"))
+    return bool(int(ignored.split()[1], 16) & (1 << (signal.SIGTERM - 1)))
 
 
 def stored(root: Path) -> dict[str, str]:

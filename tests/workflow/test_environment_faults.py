@@ -73,7 +73,7 @@ def test_more_gpus_than_the_node_has(lab: Lab) -> None:
     assert run.returncode == 1
     lines = [one for one in run.stdout.splitlines() if one.startswith("config_rejected: ")]
     assert len(lines) == 2
-    assert lines[1].endswith("campaign.yaml: cell tp2 needs 2 GPUs, node.gpus = 0")
+    assert lines[1].endswith("campaign.yaml: cell tp2: needs 2 GPUs, node.gpus = 0")
 
 
 def test_unknown_option_on_the_command_line(lab: Lab) -> None:

@@ -7,7 +7,7 @@ from sgmatrix.core.files import publish, read_json
 from sgmatrix.core.joblog import job_log
 from sgmatrix.core.layout import Layout
 from sgmatrix.load.point import Step, run_point
-from sgmatrix.node.launch import disturbance_stops_campaign
+from sgmatrix.node.launch import disturbance_stops_campaign, refuse_when_orphaned
 
 if TYPE_CHECKING:
     from snakemake.iocontainers import Snakemake
@@ -21,6 +21,7 @@ def main(job: "Snakemake") -> None:
         # A fault of the server is a record, not an exception: the campaign goes on.
         run_point(step, job.wildcards.load, read_json(Path(job.input.warmup))["reason"])
         points = step.folder / "points"
+        refuse_when_orphaned()
         publish(points / f"{job.wildcards.load}.requests.parquet", Path(job.output.requests))
         publish(points / f"{job.wildcards.load}.json", Path(job.output.record))
 

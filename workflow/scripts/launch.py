@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from sgmatrix.core.files import publish
 from sgmatrix.core.joblog import job_log
 from sgmatrix.core.layout import Layout
-from sgmatrix.node.launch import disturbance_stops_campaign, run_launch
+from sgmatrix.node.launch import disturbance_stops_campaign, refuse_when_orphaned, run_launch
 
 if TYPE_CHECKING:
     from snakemake.iocontainers import Snakemake
@@ -17,6 +17,7 @@ def main(job: "Snakemake") -> None:
         layout = Layout.of(Path(job.output[0]))
         record = run_launch(layout, job.wildcards.cell, job.wildcards.launch)
         folder = Path(record["attempt_dir"])
+        refuse_when_orphaned()
         publish(folder / "cell.yaml", layout.cell(job.wildcards.cell) / "cell.yaml")
         publish(folder / "server.json", Path(job.output[0]))
 

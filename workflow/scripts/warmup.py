@@ -7,7 +7,7 @@ from sgmatrix.core.files import publish, read_json
 from sgmatrix.core.joblog import job_log
 from sgmatrix.core.layout import Layout
 from sgmatrix.load.point import Step, run_warmup
-from sgmatrix.node.launch import disturbance_stops_campaign
+from sgmatrix.node.launch import disturbance_stops_campaign, refuse_when_orphaned
 
 if TYPE_CHECKING:
     from snakemake.iocontainers import Snakemake
@@ -19,6 +19,7 @@ def main(job: "Snakemake") -> None:
         server = read_json(Path(job.input.server))
         step = Step(layout, job.wildcards.cell, job.wildcards.launch, server)
         run_warmup(step)
+        refuse_when_orphaned()
         publish(step.folder / "warmup.json", Path(job.output[0]))
 
 

@@ -153,6 +153,28 @@ def test_a_client_that_says_nothing_has_said_so(run, client):
     assert run().last_words == "no output"
 
 
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_client_that_somebody_ended_says_by_which_signal(run, client, number):
+    client.does(f"kill -{int(number)} $$; sleep 5")
+
+    assert run().killed_by == number
+
+
+def test_a_client_that_crashes_was_ended_by_nobody(run, client):
+    client.does(f"kill -{int(signal.SIGSEGV)} $$; sleep 5")
+
+    assert run().killed_by is None
+
+
+def test_what_a_client_leaves_in_its_group_is_ended_with_it(run, client, tmp_path):
+    client.does("sh -c 'trap \"\" TERM; echo $$ > left; sleep 600' & sleep 0.3")
+
+    run()
+
+    pid = int((tmp_path / "client" / "left").read_text())
+    eventually(lambda: not alive(pid), "the rest of the group is ended")
+
+
 def test_a_client_that_is_killed_has_no_exit_code(run, client):
     client.does("kill -9 $$")
     done = run()

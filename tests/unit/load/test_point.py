@@ -229,6 +229,17 @@ def test_a_server_that_dies_under_load_is_the_reason_and_not_the_client(launched
     assert len(rows) == 8
 
 
+def test_a_client_that_somebody_ended_is_a_disturbance(launched, client, server_lives):
+    step = launched()
+    client.does("kill -9 $$; sleep 5")
+
+    with pytest.raises(SgmatrixError, match="the load client was ended by signal 9") as caught:
+        run_point(step, LOW, None)
+
+    assert caught.value.code == "interrupted"
+    assert not (step.folder / "points").exists()
+
+
 def test_an_engine_that_dies_behind_a_living_front_end_is_the_reason_of_its_failed_requests(
     launched, client
 ):
@@ -237,7 +248,7 @@ def test_an_engine_that_dies_behind_a_living_front_end_is_the_reason_of_its_fail
     url = f"http://127.0.0.1:{step.record['live']['port']}/generate"
     body = '{\\"input_ids\\": [1], \\"sampling_params\\": {\\"max_new_tokens\\": 1}}'
     code = f"import urllib.request as u; u.urlopen('{url}', b'{body}', 5)"
-    client.does(f'{sys.executable} -c "{code}" 2>/dev/null')
+    client.does(f"""'{sys.executable}' -c "{code}" 2>/dev/null""")
 
     record, rows = run_point(step, LOW, None)
 

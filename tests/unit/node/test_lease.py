@@ -1,5 +1,6 @@
 """Leases: all or nothing, never shared, freed by the kernel."""
 
+import fcntl
 import json
 import os
 import signal
@@ -97,6 +98,38 @@ def test_a_lease_is_not_inherited_by_what_its_holder_starts(leases, process):
 
     take(["cpu"], 1).release()
     assert child.poll() is None
+
+
+def test_a_gate_that_somebody_holds_is_no_wait_without_end(leases):
+    with (lease_folder() / "gate.lock").open("w") as gate:
+        fcntl.flock(gate, fcntl.LOCK_EX)
+        assert try_lease(["gpu-0"], 1, NOTE) == []
+
+    lease = try_lease(["gpu-0"], 1, NOTE)
+    assert isinstance(lease, Lease)
+    lease.release()
+
+
+def test_one_gpu_has_one_lock_however_it_is_called(leases):
+    first = try_lease(["gpu-GPU-aaaa"], 1, NOTE, {"gpu-GPU-aaaa": "gpu-0"})
+    assert isinstance(first, Lease)
+    assert first.devices == ["gpu-GPU-aaaa"]  # what the server is given
+
+    assert try_lease(["gpu-0"], 1, NOTE) == [NOTE]
+    first.release()
+
+
+@pytest.mark.parametrize(
+    ("visible", "want"),
+    [("0,1", ["gpu-0", "gpu-1"]), (" 1 ,1,0", ["gpu-1", "gpu-0"]), ("", []), (None, ["gpu-0"])],
+)
+def test_an_allocation_says_which_gpus_there_are(monkeypatch, visible, want):
+    if visible is None:
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    else:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+
+    assert device_names(1, 1) == want
 
 
 def test_the_lock_folder_is_open_to_all_users_of_the_machine(leases):

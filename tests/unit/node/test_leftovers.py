@@ -85,7 +85,18 @@ def test_a_warden_whose_number_was_given_to_another_process_is_gone(start):
 
 
 @pytest.mark.parametrize(
-    "token", [None, "", "0123", "0123.1.2", "0123.x.2.boot", "0123.1.x.boot", "a.1.2.boot.more"]
+    "token",
+    [
+        None,
+        "",
+        "0123",
+        "0123.1.2",
+        "a.1.2.boot",
+        "a.x.2.boot.4",
+        "a.1.x.boot.4",
+        "a.1.2.b.4.5",
+        "a.1.2.boot.4",
+    ],  # the last: of another namespace
 )
 def test_what_looks_like_ours_and_carries_no_token_of_ours_is_left_alone(start, token):
     decoy = start(token)

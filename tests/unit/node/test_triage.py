@@ -223,6 +223,7 @@ EXAMPLES = {
         "OSError: /models/x is not a local folder and is not a valid model identifier",
         "server_crash",
     ),
+    "make room on the disk": ("OSError: [Errno 28] No space left on device", "interrupted"),
     "the engine lacks": ("ModuleNotFoundError: No module named 'dill'", "server_crash"),
     "a fault of the attention": (
         "AttributeError: 'ForwardMetadata' object has no attribute 'page_table_1_flattened'",

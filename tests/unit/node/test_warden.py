@@ -151,6 +151,7 @@ def test_what_does_not_go_away_is_a_failed_drain(monkeypatch, tmp_path, how, ino
     monkeypatch.setattr(warden, "_emit", lambda *_, **__: None)
     monkeypatch.setattr(proc, "end_tree", lambda _grace_s, _statuses: how)
     monkeypatch.setattr(proc, "listening_inodes", lambda _port: inodes)
+    monkeypatch.setattr(proc, "owners", lambda _inodes, _pids: {41})
 
     closed = warden.close(None, "asked to")
 
@@ -480,6 +481,58 @@ def test_an_interpreter_that_vanished_since_the_plan_is_the_environment_s_fault(
 
     assert closed["reason"] == "engine_missing"
     assert closed["detail"] == "/nowhere/python: No such file or directory; fix: make setup"
+
+
+def test_more_gpus_than_there_are_is_no_wait_without_end(keep, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,0")
+    closed = keep(cell={"gpus": 2}, node={"gpus": 2, "min_free_disk_mib": 1}).closed()
+
+    assert closed["reason"] == "gpu_busy"
+    assert "the cell needs 2 GPUs, 1 are there: ['gpu-0']" in closed["detail"]
+
+
+def test_a_full_disk_is_the_cause_of_a_server_s_end_and_no_result(keep, monkeypatch):
+    kept = keep(fault("die_after:1"))
+    told = kept.ready()
+    spec = {**kept.spec, "node": {"gpus": 0, "min_free_disk_mib": 2**40}}
+    warden = object.__new__(Warden)
+    warden.attempt_dir, warden.spec = kept.attempt_dir, spec
+
+    reason, detail = warden._blame_disk("server_crash", "the engine exited with code 120")
+
+    assert reason == "interrupted"
+    assert detail.endswith("; then the engine exited with code 120")
+    kept.ask(told, ask="stop", why="x")
+
+
+@pytest.mark.parametrize(
+    "message", ["half a line", "[]", '{"ask": 1}', '{"no": "ask"}', "x" * 70000]
+)
+def test_what_is_no_message_is_passed_over(keep, message):
+    kept = keep()
+    told = kept.ready()
+    pipe = os.open(kept.run_dir / "control", os.O_WRONLY)
+    os.write(pipe, f"{message}\n".encode())
+    os.close(pipe)
+
+    kept.ask(told, ask="stop", why="asked to")
+
+    assert kept.closed()["reason"] is None
+
+
+def test_a_stranger_s_port_is_no_failed_drain(keep, tmp_path):
+    kept = keep()
+    told = kept.ready()
+    kept.ask(told, ask="stop", why="x")
+    assert kept.closed()["port_free"]
+    with socket.socket() as thief:
+        thief.bind(("127.0.0.1", 0))
+        thief.listen()
+        warden = object.__new__(Warden)
+        warden.port, warden.pids = thief.getsockname()[1], {1}
+        assert not warden._holds_port()
+        warden.pids = {os.getpid()}
+        assert warden._holds_port()
 
 
 def test_a_full_disk_stops_the_launch_and_leaves_no_attempt(keep):

@@ -27,6 +27,8 @@ from sgmatrix.node.server import Server
 _RUST = Path(__file__).with_name("rust_client.py")
 _END_S = 5.0
 _POLL_S = 0.2
+_FROM_OUTSIDE = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGKILL)
+"""Signals that a client does not send itself; the kernel sends the last one when memory ends."""
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -52,6 +54,8 @@ class ClientRun:
     exit_code: int | None
     """None when it was ended, by the deadline or because the server had closed."""
     timed_out: bool
+    killed_by: int | None
+    """Signal with which somebody else ended it; None where nobody did."""
     wall_s: float
     last_words: str
 
@@ -142,9 +146,11 @@ def run_client(
             raise SgmatrixError(
                 "client_setup", f"{client['python']}: {error}", fix="make setup"
             ) from None
+        left_alone = False
         try:
             meanwhile()
             timed_out = _await(process, server, started + deadline_s)
+            left_alone = _has_ended(process)
         finally:
             _end(process)
     code = process.returncode if process.returncode >= 0 and not timed_out else None
@@ -152,6 +158,9 @@ def run_client(
         line=_only_line(output),
         exit_code=code,
         timed_out=timed_out,
+        killed_by=-process.returncode
+        if left_alone and -process.returncode in _FROM_OUTSIDE
+        else None,
         wall_s=time.monotonic() - started,
         last_words=_last_words(folder / "client.log"),
     )
@@ -177,15 +186,29 @@ def _await(process: subprocess.Popen[bytes], server: Server, deadline: float) ->
             os.close(descriptor)
 
 
+def _has_ended(process: subprocess.Popen[bytes]) -> bool:
+    """Tell whether the client has ended, without collecting it: its group keeps its number."""
+    return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the client if it still runs, with everything in its process group."""
-    for sig in (signal.SIGTERM, signal.SIGKILL):
-        if process.poll() is not None:
-            return
+    """End the client if it still runs, then whatever is left of its process group."""
+    if not _has_ended(process):
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, sig)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(_END_S)
+            os.killpg(process.pid, signal.SIGTERM)
+        _await_end(process, _END_S)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _await_end(process: subprocess.Popen[bytes], limit_s: float) -> None:
+    """Wait until the client has ended, without collecting it."""
+    descriptor = os.pidfd_open(process.pid)
+    try:
+        select.select([descriptor], [], [], limit_s)
+    finally:
+        os.close(descriptor)
 
 
 def _only_line(path: Path) -> dict[str, Any] | None:

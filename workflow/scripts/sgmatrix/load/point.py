@@ -16,6 +16,7 @@ from sgmatrix.core.version import HARNESS_VERSION
 from sgmatrix.load.client import ClientRun, Offer, run_client
 from sgmatrix.load.result import request_rows, summarise
 from sgmatrix.load.validity import validity_flags
+from sgmatrix.node import preflight
 from sgmatrix.node.logwatch import LogWatch
 from sgmatrix.node.server import Server
 from sgmatrix.node.wire import request
@@ -83,6 +84,10 @@ def _why_not(run: ClientRun, server: Server, deadline_s: float) -> dict[str, Any
         SgmatrixError: when it was the environment that ended the server.
     """
     closed = _ended(server, 0 if run.exit_code == 0 or run.timed_out else _CLOSING_S)
+    if closed is None:
+        preflight.check_disk(server.attempt_dir, 1)  # its own words are then of no help
+    if closed is None and run.killed_by is not None:
+        raise SgmatrixError("interrupted", f"the load client was ended by signal {run.killed_by}")
     if closed is None and run.exit_code is None and not run.timed_out:
         closed = server.failure(_FOLLOWING_S)  # the warden ended first, its record is on the way
     if closed is not None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from sgmatrix.core.redact import redact
-from sgmatrix.node import ready
+from sgmatrix.node import preflight, ready
 
 _POLL_S = (0.005, 0.1)
 """Between probes: at first, and at the most when the server takes long."""
@@ -84,7 +84,9 @@ class Climb:
                     continue
                 if not ours:
                     raise ready.NotOurs(
-                        "wrong_server", f"port {self.port} belongs to a process that is not ours"
+                        "port_in_use",
+                        f"port {self.port} was taken by another process while the server started"
+                        f"{preflight.port_holders(str(self.port))}",
                     )
                 owned = True
                 self.times["port_open"] = time.time()

@@ -353,6 +353,26 @@ class Drained:
         return {uuid: [before, self.used_mib.get(uuid)] for uuid, before in self.before_mib.items()}
 
 
+def lock_names(devices: Sequence[str]) -> dict[str, str]:
+    """Return the one name of each device, by its index, however it is called.
+
+    Where nvidia-smi does not know a device, or does not answer, it keeps the name that it has;
+    `check_gpus` refuses it then.
+    """
+    names = {name: name for name in devices}
+    called = [name.removeprefix("gpu-") for name in devices if name.startswith("gpu-")]
+    if all(name.isdecimal() for name in called):
+        return names
+    with contextlib.suppress(SgmatrixError):
+        there = inventory()
+        for name in called:
+            with contextlib.suppress(SgmatrixError):
+                found = _find(name, there.gpus, there.lost)
+                if not _is_part(name) and found.index is not None:
+                    names[f"gpu-{name}"] = f"gpu-{found.index}"
+    return names
+
+
 def used_mib(uuids: Collection[str]) -> int | None:
     """Return the memory in use on those GPUs together; None where nvidia-smi does not say."""
     try:

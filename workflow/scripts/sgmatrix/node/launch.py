@@ -24,6 +24,9 @@ from sgmatrix.node.facts import node_facts
 from sgmatrix.node.server import Server, messages, raise_if_environment, start_warden
 from sgmatrix.plan.patched_copy import PatchedCopy, patch_diff, provide
 
+_STOPPED_S = 10.0
+"""Beyond the stop deadline: how long a warden may be stopped by a signal before it is given up."""
+
 OWNER_VARIABLE = "SGMATRIX_OWNER"
 """JSON identity of the process whose end ends every server: Snakemake's."""
 STOPPING_VARIABLE = "SGMATRIX_STOPPING"
@@ -96,7 +99,7 @@ def run_launch(layout: Layout, cell: str, launch: str) -> dict[str, Any]:
         shutil.rmtree(run_dir, ignore_errors=True)
         raise
     identity = proc.identify(warden.pid)
-    for message in messages(warden):
+    for message in messages(warden, stopped_s=spec["deadlines"]["stop_s"] + _STOPPED_S):
         if message["event"] == "ready" and identity is not None:
             live = {k: message[k] for k in ("port", "nonce", "server", "devices")}
             record = {
@@ -174,6 +177,13 @@ def refuse_when_stopped() -> None:
         raise SgmatrixError("interrupted", f"not begun: {why}")
 
 
+def refuse_when_orphaned() -> None:
+    """Refuse to publish for a Snakemake that is gone: another one may be at work already."""
+    text = os.environ.get(OWNER_VARIABLE)
+    if text and not proc.Identity(**json.loads(text)).alive():
+        raise SgmatrixError("interrupted", "the Snakemake process is gone")
+
+
 @contextlib.contextmanager
 def disturbance_stops_campaign() -> Iterator[None]:
     """Let no further launch of this invocation begin when the block meets a disturbance."""
@@ -181,8 +191,9 @@ def disturbance_stops_campaign() -> Iterator[None]:
         yield
     except SgmatrixError as refusal:
         marker = os.environ.get(STOPPING_VARIABLE)
-        if marker and not Path(marker).exists():
-            write_text(Path(marker), f"{refusal.code}: {refusal.facts}\n")
+        with contextlib.suppress(OSError):  # a full disk hides no refusal
+            if marker and not Path(marker).exists():
+                write_text(Path(marker), f"{refusal.code}: {refusal.facts}\n")
         raise
 
 

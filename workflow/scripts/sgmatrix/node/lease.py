@@ -11,7 +11,6 @@ import contextlib
 import fcntl
 import json
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,9 +19,8 @@ from typing import IO, Any
 
 def lease_folder() -> Path:
     """Return the lock folder of this machine, open to all its users."""
-    folder = Path(
-        os.environ.get("SGMATRIX_LEASES") or Path(tempfile.gettempdir()) / "sgmatrix-leases"
-    )
+    # not TMPDIR, which differs between users and jobs of one machine
+    folder = Path(os.environ.get("SGMATRIX_LEASES") or "/tmp/sgmatrix-leases")  # noqa: S108
     try:
         folder.mkdir(mode=0o1777)
         folder.chmod(0o1777)  # mkdir obeys the umask
@@ -36,7 +34,8 @@ def device_names(gpus: int, total: int) -> list[str]:
     if gpus == 0:
         return ["cpu"]
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")  # an allocation says which ones are ours
-    return [f"gpu-{name}" for name in (visible.split(",") if visible else map(str, range(total)))]
+    names = map(str, range(total)) if visible is None else visible.split(",")
+    return [f"gpu-{name}" for name in dict.fromkeys(n.strip() for n in names) if name]
 
 
 @dataclass
@@ -62,8 +61,20 @@ class Lease:
             file.close()
 
 
-def try_lease(candidates: Sequence[str], wanted: int, note: dict[str, Any]) -> Lease | list[Any]:
+def try_lease(
+    candidates: Sequence[str],
+    wanted: int,
+    note: dict[str, Any],
+    locks: Mapping[str, str] | None = None,
+) -> Lease | list[Any]:
     """Take `wanted` of the candidates at once, or none.
+
+    Args:
+        candidates: names of devices.
+        wanted: how many of them.
+        note: what others may read of the holder.
+        locks: name of the lock of each device, where it is not the device's own: a GPU has one
+            lock, whether it is called by its index or by its UUID.
 
     Returns:
         The lease, or the notes of those who hold what is missing.
@@ -73,9 +84,12 @@ def try_lease(candidates: Sequence[str], wanted: int, note: dict[str, Any]) -> L
     files: list[IO[str]] = []
     blockers: list[Any] = []
     with _open(folder / "gate.lock") as gate:
-        fcntl.flock(gate, fcntl.LOCK_EX)  # one taker at a time, so two never hold half each
+        try:  # one taker at a time, so two never hold half each
+            fcntl.flock(gate, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return []  # asked again soon
         for device in candidates:
-            file = _open(folder / f"{device}.lock")
+            file = _open(folder / f"{(locks or {}).get(device, device)}.lock")
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:

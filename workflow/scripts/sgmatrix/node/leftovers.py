@@ -25,8 +25,16 @@ _MARK = f"{TOKEN_VARIABLE}=".encode()
 
 
 def token_of(secret: str, warden: proc.Identity) -> str:
-    """Return the token of a server: what is random in it, then who keeps the server."""
-    return f"{secret}.{warden.pid}.{warden.ticks}.{warden.boot}"
+    """Return the token of a server: what is random in it, then who keeps the server, and where.
+
+    A number is a process only within its namespace: another container's warden is none of ours.
+    """
+    return f"{secret}.{warden.pid}.{warden.ticks}.{warden.boot}.{_namespace()}"
+
+
+def _namespace() -> str:
+    """Return which numbering of processes this process lives in, as digits."""
+    return "".join(char for char in str(Path("/proc/self/ns/pid").readlink()) if char.isdecimal())
 
 
 def _keeper(environ: bytes) -> proc.Identity | None:
@@ -34,7 +42,8 @@ def _keeper(environ: bytes) -> proc.Identity | None:
     for entry in environ.split(b"\0"):
         if entry.startswith(_MARK):
             parts = entry.removeprefix(_MARK).decode(errors="replace").split(".")
-            if len(parts) == 4 and parts[1].isdecimal() and parts[2].isdecimal():
+            numbers = len(parts) == 5 and parts[1].isdecimal() and parts[2].isdecimal()
+            if numbers and parts[4] == _namespace():
                 return proc.Identity(int(parts[1]), int(parts[2]), parts[3])
     return None
 

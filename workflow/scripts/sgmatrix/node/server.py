@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import select
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +20,7 @@ from sgmatrix.core.reasons import is_environment
 from sgmatrix.node import proc
 
 _CLOSING_S = 120.0
+_LISTEN_S = 1.0
 _PACKAGE_PARENT = Path(__file__).resolve().parents[2]
 
 
@@ -34,11 +37,29 @@ def start_warden(spec_path: Path) -> subprocess.Popen[str]:
     )
 
 
-def messages(warden: subprocess.Popen[str]) -> Iterator[dict[str, Any]]:
-    """Yield what a warden tells, until it ends."""
+def messages(warden: subprocess.Popen[str], stopped_s: float) -> Iterator[dict[str, Any]]:
+    """Yield what a warden tells, until it ends.
+
+    One that somebody has stopped, and that does not go on within `stopped_s`, is killed; the
+    kernel then ends its server.
+    """
     assert warden.stdout is not None
-    for line in warden.stdout:
-        yield json.loads(line)
+    out = warden.stdout.fileno()
+    heard = b""
+    since: float | None = None
+    while True:
+        if select.select([out], [], [], _LISTEN_S)[0]:
+            part = os.read(out, 65536)
+            if not part:
+                return
+            *lines, heard = (heard + part).split(b"\n")
+            yield from map(json.loads, lines)
+        elif not proc.stopped([warden.pid]):
+            since = None
+        elif since is None:
+            since = time.monotonic()
+        elif time.monotonic() - since > stopped_s:
+            warden.kill()
 
 
 @dataclass(frozen=True)

@@ -107,6 +107,11 @@ KILLED = "killed from outside if the code is -9: often the kernel, for want of h
 
 EXCEPTIONS: tuple[Rule, ...] = (
     _rule(
+        r"No space left on device|Disk quota exceeded",
+        "interrupted",
+        "make room on the disk that the line names, or in /dev/shm",
+    ),
+    _rule(
         r"OutOfResources|out of resource: ",
         "kernel_unsupported",
         "the kernel wants more shared memory than this GPU has; choose another back end",

@@ -99,13 +99,17 @@ class Wakeups:
                 raise Closing("interrupted", f"the job that used the server ended, pid {pid}")
 
     def _obey(self) -> None:
-        for line in os.read(self._control, 65536).decode().splitlines():
-            message = json.loads(line)
-            if message["ask"] == "stop":
-                raise Closing(None, message["why"])
-            if message["ask"] == "use":
+        for line in os.read(self._control, 65536).decode(errors="replace").splitlines():
+            try:
+                message = json.loads(line)
+                ask = message["ask"]
+            except (ValueError, KeyError, TypeError):
+                continue  # not from us; a job that cannot be heard is missed soon enough
+            if ask == "stop":
+                raise Closing(None, str(message.get("why")))
+            if ask == "use":
                 self.use(message["job"])
-            if message["ask"] == "release":
+            if ask == "release":
                 self._release(message["job"]["pid"])
 
     def _release(self, pid: int) -> None:

@@ -16,6 +16,7 @@ import ctypes
 import json
 import os
 import secrets
+import select
 import shutil
 import signal
 import subprocess
@@ -41,6 +42,8 @@ from sgmatrix.node.wakeups import Closing, Wakeups
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _LEASE_POLL_S = 0.02
+_SERVE_POLL_S = 0.2
+_TELL_S = 5.0
 _FOLLOWS_S = 8.0
 """After a worker's end: how long the server may take to end as well; it writes diagnostics."""
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -69,8 +72,12 @@ class Warden:
 
     def tell(self, event: str, **facts: Any) -> None:
         line = json.dumps({"event": event, **facts}) + "\n"
-        with contextlib.suppress(OSError):  # the launch job may be gone
-            os.write(sys.stdout.fileno(), line.encode())
+        data = line.encode()
+        out = sys.stdout.fileno()
+        end = time.monotonic() + _TELL_S
+        with contextlib.suppress(OSError):  # the launch job may be gone, or not read any more
+            while data and select.select([], [out], [], max(0.0, end - time.monotonic()))[1]:
+                data = data[os.write(out, data) :]
 
     def _emit(self, event: str, **facts: Any) -> None:
         spec = self.spec
@@ -82,14 +89,22 @@ class Warden:
     def take_lease(self) -> None:
         cell = self.spec["cell"]
         names = device_names(cell["gpus"], self.spec["node"]["gpus"])
+        if cell["gpus"] > len(names):
+            raise SgmatrixError(
+                "gpu_busy",
+                f"the cell needs {cell['gpus']} GPUs, {len(names)} are there: {names}",
+                fix="give the campaign more in CUDA_VISIBLE_DEVICES, or take out the cell",
+            )
+        locks = gpus.lock_names(names)
         said = None
         while True:
-            answer = try_lease(names, max(cell["gpus"], 1), self._note())
+            answer = try_lease(names, max(cell["gpus"], 1), self._note(), locks)
             if isinstance(answer, Lease):
                 self.lease = answer
                 self.times["leased"] = time.time()
+                self.wakeups.wait(0)  # nothing begins for an owner that went while it waited
                 return
-            if answer != said:
+            if answer and answer != said:
                 said = answer
                 self._emit("waiting", holders=answer)
             if self.spec["stopping"] and Path(self.spec["stopping"]).exists():
@@ -162,6 +177,7 @@ class Warden:
                     "engine_missing", f"{cell['python']}: {error.strerror}", fix="make setup"
                 ) from None
         self.wakeups.watch_server(self.server.pid)
+        self.pids.add(self.server.pid)
         self.log = LogWatch(self.attempt_dir / "server.log")
 
     def _popen(self, cwd: Path, log: IO[bytes]) -> subprocess.Popen[bytes]:
@@ -225,14 +241,14 @@ class Warden:
         self.times["ready"] = time.time()
         return climb.outcome
 
-    def serve(self) -> None:
+    def serve(self) -> NoReturn:
         """Keep the server until something ends it; its workers are watched as well as itself."""
         assert self.server is not None
         self.pids |= set(proc.tree(os.getpid()))
         self.wakeups.watch_workers(engine_workers(self.server.pid))
         while True:
             try:
-                self.wakeups.wait(1.0)
+                self.wakeups.wait(_SERVE_POLL_S)
             except Closing as closing:
                 if closing.args[0] != "worker_died":
                     raise
@@ -251,7 +267,9 @@ class Warden:
         assert self.server is not None and self.log is not None
         if line := self.log.death():
             self._outlived(line)
-        held = proc.stopped(proc.tree(os.getpid()))
+        # the processes that are known: looking for new ones costs more than looking at them
+        held = proc.stopped(self.pids)
+        held = proc.stopped({*held, self.server.pid} & {*proc.tree(os.getpid())}) if held else []
         if proc.was_stopped(self.server.pid) or held:
             raise Closing("interrupted", f"the server was stopped by a signal, pids {held}")
 
@@ -282,6 +300,8 @@ class Warden:
             if reason == "died":
                 reason = found.reason or "server_crash"
                 detail = f"the engine exited with code {code}" + _after(self.times)
+            if reason is not None and not is_environment(reason):
+                reason, detail = self._blame_disk(reason, detail)
             if reason is not None and (not is_environment(reason) or reason == found.reason):
                 log |= {"root_line": found.root_line, "root_line_number": found.line_number}
                 log["advice"] = found.advice
@@ -293,7 +313,7 @@ class Warden:
         )
         if not drained.ok:
             reason, detail = "drain_failed", drained.detail
-        port_free = not (self.port and proc.listening_inodes(self.port))
+        port_free = not self._holds_port()
         if how == "survivors" or (self.server is not None and not port_free):
             reason = "drain_failed"
             detail = f"processes left: {proc.tree(os.getpid())}, port {self.port} free: {port_free}"
@@ -313,6 +333,19 @@ class Warden:
             "gpu_memory_mib": drained.memory_mib(),
             "times": self.times,
         }
+
+    def _blame_disk(self, reason: str, detail: str) -> tuple[str, str]:
+        """Return the full disk as the cause of a server's end, if it is full."""
+        try:
+            preflight.check_disk(self.attempt_dir, self.spec["node"]["min_free_disk_mib"])
+        except SgmatrixError as full:
+            return full.code, f"{full.facts}; then {detail}"
+        return reason, detail
+
+    def _holds_port(self) -> bool:
+        """Tell whether a process of the server still listens; a stranger's port is not ours."""
+        inodes = proc.listening_inodes(self.port) if self.port else set()
+        return bool(inodes) and bool(proc.owners(inodes, {*self.pids, *proc.tree(os.getpid())}))
 
     def _stop_campaign(self, why: str) -> None:
         """Let no launch of this invocation begin for which nobody will measure."""
@@ -343,7 +376,6 @@ class Warden:
             )
             self._emit("ready")
             self.serve()
-            raise AssertionError("serve() ends by Closing")
         except Closing as closing:
             reason, detail = closing.args
         except SgmatrixError as refusal:
@@ -351,7 +383,7 @@ class Warden:
                 refusal.code,
                 refusal.facts + (f"; fix: {refusal.fix}" if refusal.fix else ""),
             )
-        except OSError as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, the server is ended and proven gone
             reason, detail = "interrupted", f"the warden failed: {error!r}"
         return self.close(reason, detail)
 
@@ -393,6 +425,7 @@ def main(spec_path: str) -> None:
         signal.signal(number, note)
     signal.signal(signal.SIGCHLD, lambda _number, _frame: warden.wakeups.wake())
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    os.set_blocking(sys.stdout.fileno(), False)
     record = warden.live()
     if warden.attempt_dir.is_dir() and warden.server is not None:
         write_json(warden.attempt_dir / "closed.json", record)

@@ -70,6 +70,7 @@ class Session:
     """Whether jobs run on the machine of the main process."""
     _lock: IO[str] | None = None
     _progress: Progress | None = None
+    _marker: Path | None = None
     _handlers: dict[int, Any] = field(default_factory=dict)
 
     def forget_stale_records(self) -> None:
@@ -138,11 +139,14 @@ class Session:
         repeated = self.campaign.rerun is not None and former is not None
         record["warnings"] = former.get("warnings", []) if repeated else audit_lines(audits)
         write_json(self.layout.plan, record)
-        marker = self.layout.stopping.absolute()
-        marker.unlink(missing_ok=True)
-        os.environ[STOPPING_VARIABLE] = str(marker)
         me = proc.identify(os.getpid())
         assert me is not None
+        for old in self.layout.stopping.parent.glob(f"{self.layout.stopping.name}*"):
+            old.unlink(missing_ok=True)
+        # of this invocation alone: a job that a killed one has left behind may still write its own
+        marker = self.layout.stopping.with_name(f"stopping-{me.pid}-{me.ticks}").absolute()
+        os.environ[STOPPING_VARIABLE] = str(marker)
+        self._marker = marker
         os.environ[OWNER_VARIABLE] = json.dumps(me.record())
         self._mark_on_signal(marker)
         print(plan_text(self.plan, self.layout, audits), file=sys.stderr, flush=True)
@@ -221,8 +225,8 @@ class Session:
         if self._progress is None:
             return
         self._progress.stop()
-        if self.layout.stopping.exists():
-            why = self.layout.stopping.read_text(encoding="utf-8").strip()
+        if self._marker is not None and self._marker.exists():
+            why = self._marker.read_text(encoding="utf-8").strip()
             print(f"stopped: {why}; the next snakemake goes on from here", file=sys.stderr)
         if self.campaign.rerun is not None:
             from sgmatrix.present.repeat import agreement_lines, store_agreements
