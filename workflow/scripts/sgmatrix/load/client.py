@@ -6,7 +6,6 @@ Owns: how the client is called and ended. Not here: whether its numbers hold (`l
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
 import select
@@ -29,8 +28,6 @@ _END_S = 5.0
 _POLL_S = 0.2
 _FROM_OUTSIDE = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGKILL)
 """Signals that a client does not send itself; the kernel sends the last one when memory ends."""
-_PR_SET_PDEATHSIG = 1
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 @dataclass(frozen=True)
@@ -139,8 +136,7 @@ def run_client(
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                # no other thread runs yet
-                preexec_fn=lambda: _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0),  # noqa: PLW1509
+                preexec_fn=proc.die_with_parent,  # noqa: PLW1509 - no other thread runs yet
             )
         except OSError as error:
             raise SgmatrixError(

@@ -6,6 +6,7 @@ Linux only, standard library only: the warden imports this and has to start fast
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import select
 import signal
@@ -15,6 +16,18 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 _LISTEN = "0A"
+_PR_SET_PDEATHSIG = 1
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def die_with_parent() -> None:
+    """Let the kernel kill this process when its parent ends; for `preexec_fn`.
+
+    Only where no other thread runs yet.
+    """
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
 _abandoned: set[int] = set()
 
 

@@ -40,7 +40,7 @@ from sgmatrix.node.logwatch import LogWatch
 from sgmatrix.node.triage import triage
 from sgmatrix.node.wakeups import Closing, Wakeups
 
-_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+_PR_SET_CHILD_SUBREAPER = 36
 _LEASE_POLL_S = 0.02
 _SERVE_POLL_S = 0.2
 _TELL_S = 5.0
@@ -193,8 +193,7 @@ class Warden:
             stdout=log,
             stderr=log,
             start_new_session=True,
-            # no other thread runs yet
-            preexec_fn=lambda: _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0),  # noqa: PLW1509
+            preexec_fn=proc.die_with_parent,  # noqa: PLW1509 - no other thread runs yet
         )
 
     def _token(self) -> str:

@@ -26,10 +26,10 @@ from sgmatrix.plan.parts import (
     Rerun,
     Server,
     VariableName,
+    Variables,
     Warmup,
     Word,
     axis_name_problem,
-    checked_names,
 )
 from sgmatrix.plan.problems import problem_lines
 from sgmatrix.plan.sanity import insane_places
@@ -63,7 +63,7 @@ class Campaign(Closed):
         [], description="variables that servers do not inherit from the shell"
     )
     overrides: list[Override] = Field([], description="what is other for some cells")
-    environments: dict[Word, dict[VariableName, str]] = Field(
+    environments: dict[Word, Variables] = Field(
         {}, description="named sets of environment variables, values of the axis `environment`"
     )
     patches: dict[Word, Patch] = Field(
@@ -98,13 +98,6 @@ class Campaign(Closed):
         if problems := [problem for name in names if (problem := axis_name_problem(name))]:
             raise ValueError("; ".join(problems))
         return include
-
-    @field_validator("environments")
-    @classmethod
-    def _environments(cls, value: dict[str, Any]) -> dict[str, Any]:
-        for variables in value.values():
-            checked_names(variables)
-        return value
 
     @field_validator("campaign")
     @classmethod

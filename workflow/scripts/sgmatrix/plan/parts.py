@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from sgmatrix.core.redact import is_secret_name
 
@@ -44,6 +44,10 @@ def checked_flags(value: dict[str, Any]) -> dict[str, Any]:
     return value
 
 
+Variables = Annotated[dict[VariableName, str], AfterValidator(checked_names)]
+Flags = Annotated[dict[str, AxisValue], AfterValidator(checked_flags)]
+
+
 class Model(Closed):
     """The model that the servers load: a folder, or a recipe that the workflow makes."""
 
@@ -61,10 +65,10 @@ class Engine(Closed):
     """A named SGLang installation."""
 
     python: str = Field(description="its interpreter; a relative path counts from the project")
-    env: dict[VariableName, str] = Field(
+    env: Variables = Field(
         {}, description="environment of its processes; `{project}` is the project's folder"
     )
-    flags: dict[str, AxisValue] = Field(
+    flags: Flags = Field(
         {}, description="server flags of every cell, by SGLang's names with _ for -"
     )
     device: Literal["cuda", "cpu"] = Field("cuda", description="cpu: real SGLang without a GPU")
@@ -74,16 +78,6 @@ class Engine(Closed):
     min_free_memory_mb: int = Field(
         0, ge=0, description="MiB of host memory that a launch needs free"
     )
-
-    @field_validator("env")
-    @classmethod
-    def _env(cls, value: dict[str, Any]) -> dict[str, Any]:
-        return checked_names(value)
-
-    @field_validator("flags")
-    @classmethod
-    def _flags(cls, value: dict[str, Any]) -> dict[str, Any]:
-        return checked_flags(value)
 
 
 def sorted_once(concurrency: list[int]) -> list[int]:
@@ -243,18 +237,8 @@ class Override(Closed):
     launches: int | None = Field(None, ge=1, le=99, description="server starts of these cells")
     load: LoadOverride | None = Field(None, description="other load points")
     deadlines: DeadlinesOverride | None = Field(None, description="other deadlines")
-    flags: dict[str, AxisValue] = Field({}, description="server flags, over those of the engine")
-    env: dict[VariableName, str] = Field({}, description="environment, over that of the engine")
-
-    @field_validator("env")
-    @classmethod
-    def _env(cls, value: dict[str, Any]) -> dict[str, Any]:
-        return checked_names(value)
-
-    @field_validator("flags")
-    @classmethod
-    def _flags(cls, value: dict[str, Any]) -> dict[str, Any]:
-        return checked_flags(value)
+    flags: Flags = Field({}, description="server flags, over those of the engine")
+    env: Variables = Field({}, description="environment, over that of the engine")
 
 
 class Oea(Closed):
