@@ -13,10 +13,10 @@ from chaos.scenario import SIGNALS, TARGETS, draw
 from chaos.world import World
 from lab import Lab
 
-# One of each kind of end: a killed Snakemake, warden and server, a suspended job, a full disk,
-# a stolen port, a server that dies by itself, and a launch that ran as one group.
-SAMPLE = [(7, "default"), (27, "default"), (1, "default"), (10, "default"), (22, "default"),
-          (23, "default"), (24, "default"), (1006, "gpu-node")]  # fmt: skip
+# A killed Snakemake, warden and client, a server that is interrupted, a suspended job, a full
+# disk, a stolen port, a server that dies by itself, a launch that ran as one group.
+SAMPLE = [(7, "default"), (57, "default"), (25, "default"), (18, "default"), (29, "default"),
+          (22, "default"), (23, "default"), (24, "default"), (2907, "gpu-node")]  # fmt: skip
 
 
 @pytest.mark.workflow

@@ -145,7 +145,7 @@ def test_what_does_not_go_away_is_a_failed_drain(monkeypatch, tmp_path, how, ino
     warden.times, warden.limits, warden.leftovers = {"started": 0.0}, {"stop_s": 1}, []
     warden.gpu_baseline, warden.pids = {}, set()
     warden.lease = SimpleNamespace(note_failed_drain=lambda _note, detail: noted.append(detail))
-    warden.spec = {"campaign": "c", "cell": {"id": "tp1"}}
+    warden.spec = {"campaign": "c", "cell": {"id": "tp1"}, "node": {"min_free_disk_mib": 0}}
     noted = []
     warden.server, warden.port, warden.attempt_dir = SimpleNamespace(pid=41), 31000, tmp_path
     monkeypatch.setattr(warden, "_emit", lambda *_, **__: None)
@@ -489,20 +489,6 @@ def test_more_gpus_than_there_are_is_no_wait_without_end(keep, monkeypatch):
 
     assert closed["reason"] == "gpu_busy"
     assert "the cell needs 2 GPUs, 1 are there: ['gpu-0']" in closed["detail"]
-
-
-def test_a_full_disk_is_the_cause_of_a_server_s_end_and_no_result(keep, monkeypatch):
-    kept = keep(fault("die_after:1"))
-    told = kept.ready()
-    spec = {**kept.spec, "node": {"gpus": 0, "min_free_disk_mib": 2**40}}
-    warden = object.__new__(Warden)
-    warden.attempt_dir, warden.spec = kept.attempt_dir, spec
-
-    reason, detail = warden._blame_disk("server_crash", "the engine exited with code 120")
-
-    assert reason == "interrupted"
-    assert detail.endswith("; then the engine exited with code 120")
-    kept.ask(told, ask="stop", why="x")
 
 
 @pytest.mark.parametrize(

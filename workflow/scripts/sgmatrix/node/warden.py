@@ -30,14 +30,13 @@ from sgmatrix.core.environment import server_environment
 from sgmatrix.core.errors import SgmatrixError
 from sgmatrix.core.events import emit
 from sgmatrix.core.files import read_json, write_json, write_text
-from sgmatrix.core.reasons import is_environment
 from sgmatrix.core.redact import redact
 from sgmatrix.node import gpus, preflight, proc, shm
 from sgmatrix.node.climb import Climb
 from sgmatrix.node.lease import Lease, device_names, try_lease
 from sgmatrix.node.leftovers import end_leftovers, token_of
 from sgmatrix.node.logwatch import LogWatch
-from sgmatrix.node.triage import triage
+from sgmatrix.node.verdict import DIED, Verdict, judge
 from sgmatrix.node.wakeups import Closing, Wakeups
 
 _PR_SET_CHILD_SUBREAPER = 36
@@ -275,7 +274,7 @@ class Warden:
     def _outlived(self, what: str) -> NoReturn:
         """End a server whose engine is dead; its front end may go on answering for ever."""
         if self.wakeups.server_ends(_FOLLOWS_S):
-            raise Closing("died", "")
+            raise Closing(DIED, "")
         raise Closing("server_crash", f"{what}; the front end went on answering")
 
     # -- the end ---------------------------------------------------------------------------
@@ -291,21 +290,19 @@ class Warden:
         self.pids |= set(proc.tree(os.getpid()))
         how = proc.end_tree(self.limits["stop_s"], statuses)
         code = None
-        log: dict[str, Any] = {"root_line": None, "root_line_number": None, "advice": None}
+        verdict = Verdict(reason, detail)
         if self.server is not None:
             code = statuses.get(self.server.pid)
-            found = triage(self.attempt_dir / "server.log", self.port or None)
-            log["harmless"] = found.harmless
-            if reason == "died":
-                reason = found.reason or "server_crash"
-                detail = f"the engine exited with code {code}" + _after(self.times)
-            if reason is not None and not is_environment(reason):
-                reason, detail = self._blame_disk(reason, detail)
-            if reason is not None and (not is_environment(reason) or reason == found.reason):
-                log |= {"root_line": found.root_line, "root_line_number": found.line_number}
-                log["advice"] = found.advice
-                if reason == "leftover_process" and found.root_line:
-                    detail += preflight.port_holders(found.root_line)
+            verdict = judge(
+                reason,
+                detail,
+                attempt_dir=self.attempt_dir,
+                port=self.port,
+                exit_code=code,
+                times=self.times,
+                min_free_disk_mib=self.spec["node"]["min_free_disk_mib"],
+            )
+        reason, detail = verdict.reason, verdict.detail
         drained = gpus.await_drained(
             self.gpu_baseline if self.server is not None else {},
             deadline_s=0 if how == "survivors" else self.limits["stop_s"],
@@ -322,8 +319,7 @@ class Warden:
         return {
             "reason": reason,
             "detail": detail,
-            "harmless": {},
-            **log,
+            **verdict.log,
             "leftovers_ended": self.leftovers,
             "shm_removed_bytes": 0 if how == "survivors" else shm.remove_segments(self.pids),
             "server_exit_code": code,
@@ -332,14 +328,6 @@ class Warden:
             "gpu_memory_mib": drained.memory_mib(),
             "times": self.times,
         }
-
-    def _blame_disk(self, reason: str, detail: str) -> tuple[str, str]:
-        """Return the full disk as the cause of a server's end, if it is full."""
-        try:
-            preflight.check_disk(self.attempt_dir, self.spec["node"]["min_free_disk_mib"])
-        except SgmatrixError as full:
-            return full.code, f"{full.facts}; then {detail}"
-        return reason, detail
 
     def _holds_port(self) -> bool:
         """Tell whether a process of the server still listens; a stranger's port is not ours."""
@@ -385,12 +373,6 @@ class Warden:
         except Exception as error:  # noqa: BLE001 - whatever it is, the server is ended and proven gone
             reason, detail = "interrupted", f"the warden failed: {error!r}"
         return self.close(reason, detail)
-
-
-def _after(times: dict[str, float]) -> str:
-    seconds = times["stopping"] - times["started"]
-    phase = "while it served" if "ready" in times else "before it was ready"
-    return f" after {seconds:.1f} s, {phase}"
 
 
 def engine_workers(pid: int) -> dict[int, str]:
