@@ -88,11 +88,10 @@ def _steal_port(world: World) -> bool:
 def _fill_disk(world: World) -> bool:
     """Take all that is left of the small file system that the results lie on."""
     ballast = world.lab.folder / "ballast"
-    with ballast.open("wb") as file, contextlib.suppress(OSError):
+    with contextlib.suppress(OSError), ballast.open("wb", buffering=0) as file:
         while True:
             file.write(bytes(65536))
-            file.flush()
-    world.say(f"ballast of {ballast.stat().st_size // 1024} KiB")
+    world.say(f"ballast of {ballast.stat().st_size // 1024 if ballast.exists() else 0} KiB")
     return True
 
 
