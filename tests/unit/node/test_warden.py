@@ -12,12 +12,13 @@ from types import SimpleNamespace
 import pytest
 
 from sgmatrix.core.environment import TOKEN_VARIABLE
+from sgmatrix.core.redact import redact
 from sgmatrix.node import proc
 from sgmatrix.node.lease import Lease, try_lease
 from sgmatrix.node.leftovers import token_of
 from sgmatrix.node.preflight import port_holders
 from sgmatrix.node.wakeups import Closing
-from sgmatrix.node.warden import Warden, redact_argv
+from sgmatrix.node.warden import Warden
 from sgmatrix.node.wire import request
 from standin.launcher import Standin, alive, eventually, free_port
 
@@ -164,7 +165,7 @@ def test_what_does_not_go_away_is_a_failed_drain(monkeypatch, tmp_path, how, ino
 def test_a_command_line_is_told_without_its_secrets():
     argv = ["/py", "--api-key", "SENTINEL", "--tokenizer-path", "/m", "--host", "127.0.0.1"]
 
-    assert redact_argv(argv) == [*argv[:2], "***", *argv[3:]]
+    assert redact(argv) == [*argv[:2], "***", *argv[3:]]
 
 
 # --- the server's own end ------------------------------------------------------------------------

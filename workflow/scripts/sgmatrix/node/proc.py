@@ -213,3 +213,12 @@ def command_of(pid: int) -> str:
     except OSError:
         return "?"
     return text.strip()[:120] or "?"
+
+
+def engine_workers(pid: int) -> dict[int, str]:
+    """Return the schedulers and the detokenizer of an engine, by pid and their name.
+
+    SGLang gives them names of their own; a helper process that ends is no crash.
+    """
+    names = {child: command_of(child) for child in tree(pid)}
+    return {child: name for child, name in names.items() if name.startswith("sglang::")}

@@ -243,7 +243,7 @@ class Warden:
         """Keep the server until something ends it; its workers are watched as well as itself."""
         assert self.server is not None
         self.pids |= set(proc.tree(os.getpid()))
-        self.wakeups.watch_workers(engine_workers(self.server.pid))
+        self.wakeups.watch_workers(proc.engine_workers(self.server.pid))
         while True:
             try:
                 self.wakeups.wait(_SERVE_POLL_S)
@@ -355,7 +355,7 @@ class Warden:
                 "ready",
                 port=self.port,
                 nonce=self.nonce,
-                argv=redact_argv(self.argv),
+                argv=redact(self.argv),
                 devices=self.lease.devices,
                 times=self.times,
                 server=(proc.identify(self.server.pid) or proc.Identity(0, 0, "")).record(),
@@ -373,24 +373,6 @@ class Warden:
         except Exception as error:  # noqa: BLE001 - whatever it is, the server is ended and proven gone
             reason, detail = "interrupted", f"the warden failed: {error!r}"
         return self.close(reason, detail)
-
-
-def engine_workers(pid: int) -> dict[int, str]:
-    """Return the schedulers and the detokenizer of an engine, by pid and their name.
-
-    SGLang gives them names of their own; a helper process that ends is no crash.
-    """
-    names = {child: proc.command_of(child) for child in proc.tree(pid)}
-    return {child: name for child, name in names.items() if name.startswith("sglang::")}
-
-
-def redact_argv(argv: list[str]) -> list[str]:
-    """Return a command line with the values of secret flags masked."""
-    masked = list(argv)
-    for i, word in enumerate(argv[:-1]):
-        if word.startswith("--"):
-            masked[i + 1] = redact(argv[i + 1], word[2:])
-    return masked
 
 
 def main(spec_path: str) -> None:
