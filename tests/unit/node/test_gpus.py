@@ -14,7 +14,8 @@ import pytest
 from sgmatrix.core.errors import SgmatrixError
 from sgmatrix.node import facts, gpus, proc
 from sgmatrix.node import smi as asking
-from sgmatrix.node.gpus import Drained, Gpu, GpuProcess, await_drained, check_gpus
+from sgmatrix.node.gpu_processes import GpuProcess, compute_processes
+from sgmatrix.node.gpus import Drained, Gpu, await_drained, check_gpus
 from standin.launcher import alive, eventually
 
 NOBODY = 99999999
@@ -309,7 +310,7 @@ def test_processes_are_told_with_user_memory_and_command(smi, process):
             "no row at all",
         ],
     )
-    found = gpus.compute_processes(["GPU-0"])
+    found = compute_processes(["GPU-0"])
 
     assert found == [
         GpuProcess(helper.pid, "GPU-0", 60000, "sh -c cat; : --api-key ***", me),
@@ -327,18 +328,18 @@ def test_a_user_without_a_name_is_a_number(smi, monkeypatch):
     monkeypatch.setattr(pwd, "getpwuid", unknown)
     smi.answers([row(0)], processes=[f"{os.getpid()}, GPU-0, 1 MiB, python"])
 
-    assert gpus.compute_processes(["GPU-0"])[0].user == str(os.getuid())
+    assert compute_processes(["GPU-0"])[0].user == str(os.getuid())
 
 
 def test_a_zombie_does_not_count(smi, process):
     helper = process()
     smi.answers([row(0)], processes=[f"{helper.pid}, GPU-0, 60000 MiB, cat"])
-    assert gpus.compute_processes(["GPU-0"])
+    assert compute_processes(["GPU-0"])
 
     helper.kill()
     os.waitid(os.P_PID, helper.pid, os.WEXITED | os.WNOWAIT)
 
-    assert gpus.compute_processes(["GPU-0"]) == []
+    assert compute_processes(["GPU-0"]) == []
     assert check_gpus(["gpu-0"], count=1, idle_memory_mib=0) == {"GPU-0": 0}
 
 
@@ -350,7 +351,7 @@ def test_a_process_whose_first_thread_alone_has_ended_counts(smi, python):
     smi.answers([row(0)], processes=[f"{helper.pid}, GPU-0, 60000 MiB, python"])
     eventually(lambda: proc.stat_fields(helper.pid)[0] == "Z", "its first thread has ended")
 
-    (found,) = gpus.compute_processes(["GPU-0"])
+    (found,) = compute_processes(["GPU-0"])
 
     assert found.pid == helper.pid
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sgmatrix.core.errors import SgmatrixError
-from sgmatrix.node import gpus
+from sgmatrix.node import gpus, smi
 
 _GPU_FIELDS = ("index", "uuid", "name", "driver_version", "power.limit", "memory.total")
 
@@ -33,7 +33,7 @@ def gpu_facts() -> list[dict[str, str | None]] | None:
         rows, _lost = gpus.query_gpus(_GPU_FIELDS)
     except SgmatrixError:
         return None
-    return [{key: gpus.known(text) for key, text in row.items()} for row in rows] or None
+    return [{key: smi.known(text) for key, text in row.items()} for row in rows] or None
 
 
 def node_facts(device: str) -> dict[str, Any]:

@@ -9,26 +9,20 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import os
-import pwd
 import re
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from sgmatrix.core.errors import SgmatrixError
-from sgmatrix.core.redact import redact
-from sgmatrix.node import proc
-from sgmatrix.node.smi import run_smi
+from sgmatrix.node.gpu_processes import compute_processes
+from sgmatrix.node.smi import known, number, run_smi, whole
 
 _POLL_S = 0.25
 _NAMES_S = 5.0
 """For the names of those who hold memory, once it is known to be held."""
 
 _GPU_FIELDS = ("index", "uuid", "name", "driver_version", "power.limit", "memory.total")
-_PROCESS_FIELDS = ("pid", "gpu_uuid", "used_memory", "process_name")  # a name may hold commas
-_UNKNOWN = re.compile(r"\[.*\]|.*\bERR\b.*|N/A|Not Supported|Unknown Error|")
 _FAULT = re.compile(r".*\bERR\b.*|\[?Unknown Error\]?|.*requires reset.*", re.IGNORECASE)
 _LOST = re.compile(r"GPU is lost|fallen off the bus|Unable to determine the device handle")
 _LISTED = re.compile(r"^\s*(?:GPU \d+|MIG) ?.*\(UUID: ((?:GPU|MIG)-[^)]+)\)", re.MULTILINE)
@@ -83,33 +77,17 @@ def query_gpus(fields: Sequence[str]) -> tuple[list[dict[str, str]], list[str]]:
     return rows, lost
 
 
-def known(text: str) -> str | None:
-    """Return a value of nvidia-smi, None for its many ways to say that it has none."""
-    return None if _UNKNOWN.fullmatch(text) else text
-
-
-def _number(text: str) -> float | None:
-    """Return a value without its unit; None when it is no number."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)(?: ?[A-Za-z]+)?", text)
-    return float(found[1]) if found else None
-
-
-def _whole(text: str) -> int | None:
-    number = _number(text)
-    return None if number is None else int(number)
-
-
 def _gpu(row: Mapping[str, str]) -> Gpu:
     # a power limit of `ERR!` is no more than unknown; a GPU whose memory says so cannot be used
     tells = [text for key, text in row.items() if key != "power.limit" or "reset" in text]
     return Gpu(
-        index=_whole(row["index"]),
+        index=whole(row["index"]),
         uuid=known(row["uuid"]),
         name=known(row["name"]),
         driver_version=known(row["driver_version"]),
-        power_limit_w=_number(row["power.limit"]),
-        memory_total_mib=_whole(row["memory.total"]),
-        memory_used_mib=_whole(row["memory.used"]),
+        power_limit_w=number(row["power.limit"]),
+        memory_total_mib=whole(row["memory.total"]),
+        memory_used_mib=whole(row["memory.used"]),
         fault=next((text for text in tells if _FAULT.fullmatch(text)), None),
     )
 
@@ -148,71 +126,6 @@ def _part_homes(found: Sequence[Gpu]) -> dict[str, str]:
 
 def _is_part(uuid: str | None) -> bool:
     return bool(uuid) and str(uuid).startswith("MIG-")
-
-
-# -- who uses them -------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class GpuProcess:
-    """A process that computes on a GPU."""
-
-    pid: int | None
-    gpu_uuid: str | None
-    used_mib: int | None
-    name: str
-    user: str
-    """`?` when the process cannot be seen from here, as in another container."""
-
-    def __str__(self) -> str:
-        pid = "?" if self.pid is None else self.pid
-        used = "memory unknown" if self.used_mib is None else f"{self.used_mib} MiB"
-        return f"pid {pid} of user {self.user}, {used}: {self.name}"
-
-
-def compute_processes(uuids: Collection[str], timeout_s: float | None = None) -> list[GpuProcess]:
-    """Return the processes that compute on these GPUs; one that has ended does not count.
-
-    A process of which nvidia-smi does not say on which GPU it is counts for all of them.
-
-    Raises:
-        SgmatrixError: `gpu_busy` when nvidia-smi is absent, does not answer in time, or fails.
-    """
-    query = f"--query-compute-apps={','.join(_PROCESS_FIELDS)}"
-    text = run_smi([query, "--format=csv,noheader"], timeout_s, lost_ok=True)
-    found = []
-    for line in text.splitlines():
-        row = [part.strip() for part in line.split(",", len(_PROCESS_FIELDS) - 1)]
-        if len(row) < len(_PROCESS_FIELDS) or row[0] == _PROCESS_FIELDS[0]:
-            continue
-        pid, uuid = _whole(row[0]), known(row[1])
-        if (uuid is None or uuid in uuids) and not (pid and _has_ended(pid)):
-            words = "?" if pid is None else proc.command_of(pid)
-            name = known(row[3]) or "?" if words == "?" else " ".join(redact(words.split()))
-            found.append(GpuProcess(pid, uuid, _whole(row[2]), name, _user_of(pid)))
-    return found
-
-
-def _has_ended(pid: int) -> bool:
-    """Tell whether it is a zombie: all its threads, as the first may end before the others."""
-    states = []
-    with contextlib.suppress(OSError):
-        for task in os.listdir(f"/proc/{pid}/task"):
-            with contextlib.suppress(OSError):  # a thread may end while we look
-                text = Path(f"/proc/{pid}/task/{task}/stat").read_text()
-                states.append(text.rsplit(")", 1)[1].split()[0])
-    return bool(states) and set(states) <= {"Z", "X"}
-
-
-def _user_of(pid: int | None) -> str:
-    try:
-        uid = Path(f"/proc/{pid}").stat().st_uid
-    except OSError:
-        return "?"
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)
 
 
 # -- before a server: are they empty? ------------------------------------------------------------

@@ -23,6 +23,8 @@ _TERM_S, _KILL_S = 0.5, 0.3
 _OUTPUT_BYTES, _SAID_CHARACTERS = 2**20, 300
 _LOST = re.compile(r"GPU is lost|fallen off the bus|Unable to determine the device handle")
 
+_UNKNOWN = re.compile(r"\[.*\]|.*\bERR\b.*|N/A|Not Supported|Unknown Error|")
+
 _stuck: list[subprocess.Popen[bytes]] = []
 """Those that were given up; kept, since nobody may wait for them."""
 
@@ -127,3 +129,20 @@ def _failed(code: int, text: str) -> SgmatrixError:
 
 def unseen(what: str, fix: str) -> SgmatrixError:
     return SgmatrixError("gpu_busy", f"cannot see the GPUs: nvidia-smi {what}", fix=fix)
+
+
+def known(text: str) -> str | None:
+    """Return a value of nvidia-smi, None for its many ways to say that it has none."""
+    return None if _UNKNOWN.fullmatch(text) else text
+
+
+def number(text: str) -> float | None:
+    """Return a value without its unit; None when it is no number."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)(?: ?[A-Za-z]+)?", text)
+    return float(found[1]) if found else None
+
+
+def whole(text: str) -> int | None:
+    """Return a whole value without its unit; None when it is no number."""
+    found = number(text)
+    return None if found is None else int(found)
