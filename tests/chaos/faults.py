@@ -80,7 +80,8 @@ def _steal_port(world: World) -> bool:
         [sys.executable, "-c", THIEF, str(world.port), "2"], stdout=subprocess.PIPE
     )
     assert world.thief.stdout is not None
-    word = world.thief.stdout.readline().decode().strip()
+    with world.thief.stdout as told:
+        word = told.readline().decode().strip()
     world.say(f"the thief {word} port {world.port}")
     return word == "took"
 
