@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -43,6 +44,11 @@ load:
   requests: {{min: 2, per_concurrency: 2}}
   client: {{engine: client}}
 """
+
+
+def hears_hangups() -> None:
+    """Take SIGHUP as a shell's child does, also where the tests run under nohup."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @dataclass
@@ -121,6 +127,7 @@ class Lab:
                 stderr=subprocess.STDOUT,
                 text=True,
                 process_group=0,
+                preexec_fn=hears_hangups,  # noqa: PLW1509 - before anything else runs
             )
 
     def events(self) -> list[dict[str, Any]]:

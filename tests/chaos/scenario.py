@@ -90,10 +90,11 @@ def draw(seed: int, profile: str = "default") -> Scenario:
     """Return the scenario of a seed."""
     rng = random.Random(seed)
     kind = rng.choices(("signal", "server", "port", "disk"), weights=(14, 3, 2, 1))[0]
+    target = rng.choices(TARGETS, weights=(4, 3, 3, 3, 1, 2))[0]
     return Scenario(
         seed=seed,
         kind=kind,
-        target=rng.choices(TARGETS, weights=(4, 3, 3, 3, 1, 2))[0],
+        target=target,
         signal=rng.choice(SIGNALS),
         phase=rng.choice(PHASES),
         which=rng.choice((1, 1, 2)),
@@ -103,6 +104,6 @@ def draw(seed: int, profile: str = "default") -> Scenario:
         server_fault=rng.choice(tuple(SERVER_FAULTS)),
         launches=rng.choice((1, 1, 2)),
         waves=rng.choice((0, 1)),
-        escaped=kind != "server" and rng.random() < 0.5,
+        escaped=kind != "server" and (rng.random() < 0.5 or target == "escaped"),
         profile=profile,
     )

@@ -15,7 +15,7 @@ from pathlib import Path
 import yaml
 
 from chaos.scenario import Scenario
-from lab import HEAD, PROJECT, Lab
+from lab import HEAD, PROJECT, Lab, hears_hangups
 
 FAULT_DEADLINE_S = 180.0
 RUN_DEADLINE_S = 300.0
@@ -171,6 +171,7 @@ class World:
                 stderr=subprocess.STDOUT,
                 text=True,
                 process_group=0,
+                preexec_fn=hears_hangups,  # noqa: PLW1509 - before anything else runs
             )
 
     def command(self, *arguments: str) -> list[str]:

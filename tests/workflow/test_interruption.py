@@ -56,6 +56,21 @@ def test_a_signal_while_the_server_starts_leaves_nothing(lab: Lab) -> None:
     assert not (lab.root / "cells").exists() or not list(lab.root.glob("cells/*/*/server.json"))
 
 
+def test_what_stopped_another_invocation_does_not_stop_this_one(lab: Lab) -> None:
+    """A job that a killed Snakemake has left behind may still say that its campaign stops."""
+    lab.campaign(SLOW, waves=0)
+    snakemake = lab.start()
+    lab.await_event("starting")
+    logs = lab.root / "logs"
+    before = sorted(path.name for path in logs.iterdir())
+
+    for name in ("stopping", "stopping-1-1"):
+        (logs / name).write_text("the Snakemake process is gone\n")
+
+    assert snakemake.wait(120) == 0, before
+    assert [row["status"] for row in lab.points()] == ["ok"] * 4
+
+
 def test_a_killed_job_frees_its_server_and_stops_the_campaign(lab: Lab) -> None:
     lab.campaign(SLOW, waves=0, output_len=16)
     snakemake = lab.start()

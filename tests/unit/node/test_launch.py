@@ -18,6 +18,7 @@ from sgmatrix.node.launch import (
     OWNER_VARIABLE,
     STOPPING_VARIABLE,
     disturbance_stops_campaign,
+    refuse_when_orphaned,
     refuse_when_stopped,
     run_launch,
     run_teardown,
@@ -252,6 +253,20 @@ def test_a_bug_of_ours_is_no_disturbance(marker):
         disturbed(ZeroDivisionError())
 
     assert not marker.exists()
+
+
+def test_nothing_is_published_for_a_snakemake_that_is_gone(monkeypatch, process):
+    owner = process()
+    refuse_when_orphaned()  # a rule run by hand has none
+    monkeypatch.setenv(OWNER_VARIABLE, json.dumps(proc.identify(owner.pid).record()))
+    refuse_when_orphaned()
+    owner.kill()
+    owner.wait()
+
+    with pytest.raises(SgmatrixError, match="the Snakemake process is gone") as caught:
+        refuse_when_orphaned()
+
+    assert caught.value.code == "interrupted"
 
 
 def test_a_campaign_that_is_being_stopped_begins_nothing(tmp_path, wardens, monkeypatch, files):

@@ -3,6 +3,8 @@
 import json
 import os
 import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -10,7 +12,8 @@ from sgmatrix.core.errors import SgmatrixError
 from sgmatrix.core.files import write_json
 from sgmatrix.core.reasons import REASONS
 from sgmatrix.node import proc
-from sgmatrix.node.server import Server, raise_if_environment
+from sgmatrix.node import server as server_module
+from sgmatrix.node.server import Server, messages, raise_if_environment
 
 
 @pytest.fixture
@@ -36,6 +39,46 @@ def made_up(process, tmp_path):
 
 def record(reason, detail="why"):
     return {"reason": reason, "detail": detail, "root_line": None}
+
+
+def talking(code):
+    """A process whose words are read as a warden's."""
+    return subprocess.Popen(
+        [sys.executable, "-S", "-u", "-c", code], stdout=subprocess.PIPE, text=True
+    )
+
+
+def test_what_a_warden_tells_is_heard_until_it_ends():
+    with talking('print(\'{"event": "ready"}\\n{"event": "closed"}\')') as warden:
+        assert list(messages(warden, stopped_s=600)) == [{"event": "ready"}, {"event": "closed"}]
+
+
+def test_a_warden_that_stays_stopped_is_killed_and_no_job_waits_for_it(monkeypatch):
+    monkeypatch.setattr(server_module, "_LISTEN_S", 0.01)
+    with talking('print(\'{"event": "x"}\'); import time; time.sleep(600)') as warden:
+        told = messages(warden, stopped_s=0.05)
+        assert next(told) == {"event": "x"}
+        os.kill(warden.pid, signal.SIGSTOP)
+
+        assert list(told) == []
+        assert warden.wait() == -signal.SIGKILL
+
+
+def test_a_warden_that_was_stopped_for_a_moment_is_heard_again(monkeypatch):
+    monkeypatch.setattr(server_module, "_LISTEN_S", 0.01)
+    code = 'import signal; signal.sigwait([signal.SIGUSR1]); print(\'{"event": "x"}\')'
+    ready = "import signal; signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1]); print();"
+    with talking(ready + code) as warden:
+        assert warden.stdout.readline() == "\n"
+        looks = iter([[warden.pid], [], [warden.pid], []])
+        monkeypatch.setattr(proc, "stopped", lambda _pids: next(looks, None) or _go(warden))
+
+        assert list(messages(warden, stopped_s=600)) == [{"event": "x"}]
+
+
+def _go(warden):
+    os.kill(warden.pid, signal.SIGUSR1)
+    return []
 
 
 def test_a_server_is_found_through_the_record_of_its_launch(made_up):

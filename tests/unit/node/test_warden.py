@@ -20,7 +20,7 @@ from sgmatrix.node.preflight import port_holders
 from sgmatrix.node.wakeups import Closing
 from sgmatrix.node.warden import Warden
 from sgmatrix.node.wire import request
-from standin.launcher import Standin, alive, eventually, free_port
+from standin.launcher import DEADLINE_S, Standin, alive, eventually, free_port
 
 
 def fault(text):
@@ -369,6 +369,18 @@ def test_a_launch_job_that_is_gone_ends_a_start(keep, process):
 
     detail = f"the job that used the server ended, pid {job.pid}"
     assert (closed["reason"], closed["detail"]) == ("interrupted", detail)
+
+
+def test_a_worker_that_somebody_stopped_is_seen_long_before_any_deadline(keep):
+    kept = keep(deadlines={"stop_s": 0.2, "idle_s": 10 * DEADLINE_S})
+    (worker,) = proc.children(kept.ready()["server"]["pid"])
+    os.kill(worker, signal.SIGSTOP)
+
+    closed = kept.closed()
+
+    why = f"the server was stopped by a signal, pids [{worker}]"
+    assert (closed["reason"], closed["detail"]) == ("interrupted", why)
+    assert not alive(worker)
 
 
 @pytest.mark.parametrize("resumed", [False, True])
