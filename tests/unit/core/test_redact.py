@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sgmatrix.core.redact import MASK, is_secret_name, redact, redact_text
+from sgmatrix.core.redact import MASK, is_secret_name, redact, redact_prose, redact_text
 
 SECRET_NAMES = """api_key api-key apikey API_KEY admin_api_key OPENAI_API_KEY HF_TOKEN hf-token
 token secret client_secret password MLFLOW_TRACKING_PASSWORD passwd credential
@@ -124,3 +124,19 @@ def test_a_token_of_a_known_form_is_masked_wherever_it_stands(token):
 def test_words_that_only_begin_like_a_token_stay():
     for word in ("hf_hub", "sk-short", "task-0123456789abcdefgh", "ghp_1"):
         assert redact(word) == word
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        ("--tp-size 8 --api-key SENTINEL --port 1", "--tp-size 8 --api-key *** --port 1"),
+        ("--api-key=SENTINEL", "--api-key=***"),
+        ("HF_TOKEN=SENTINEL python -m x", "HF_TOKEN=*** python -m x"),
+        ('{"api_key": "SENTINEL", "port": 1}', '{"api_key": ***, "port": 1}'),
+        ("Authorization: Bearer SENTINEL", "Authorization: ***"),
+        ("api_key=None, token: 17", "api_key=None, token: 17"),
+        ("--tokenizer-path /models/x", "--tokenizer-path /models/x"),
+    ],
+)
+def test_a_secret_in_a_command_line_of_one_text_is_known_by_the_name_before_it(text, want):
+    assert redact_prose(text) == want

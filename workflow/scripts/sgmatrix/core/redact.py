@@ -20,6 +20,13 @@ _SECRET_VALUE = re.compile(
     r"glpat-[A-Za-z0-9_-]{16,}|AKIA[A-Z0-9]{12,})"
 )
 _USERINFO = re.compile(r"(?<=://)[^/@\s]+@")
+# `api_key=`, `"api_key": `, `--api-key `, `Authorization: `
+_NAME = re.compile(r"(?P<flag>--)?(?P<name>[A-Za-z_][\w-]*)(?:[\"']?\s*[=:]\s*|(?(flag)\s+|(?!)))")
+_VALUE = re.compile(r"(?:Bearer|Basic)\s+\S+|\"[^\"]*\"|'[^']*'|[^\s,;)}\]]+")
+# a number after `token` is a count, and `None` says that there is no secret
+_NO_SECRET = re.compile(
+    r"(?:None|null|true|false|\d{1,9}(?:\.\d*)?)[.%]?|\"\"|''|\*+", re.IGNORECASE
+)
 
 
 def is_secret_name(name: str) -> bool:
@@ -35,6 +42,24 @@ def has_secret(text: str) -> bool:
 def redact_text(text: str) -> str:
     """Take tokens of known forms, and user names and passwords of URLs, out of a text."""
     return _SECRET_VALUE.sub(MASK, _USERINFO.sub(f"{MASK}@", text))
+
+
+def redact_prose(text: str) -> str:
+    """Take what follows the name of a secret out of a text, too: a log line, a command line.
+
+    Such a text has no keys, so names are looked for in it. What cannot be known, it cannot
+    mask: a secret that stands in a sentence without its name.
+    """
+    parts: list[str] = []
+    at = 0
+    for found in _NAME.finditer(text):
+        value = _VALUE.match(text, found.end())
+        if found.start() < at or value is None or not is_secret_name(found["name"]):
+            continue
+        if not _NO_SECRET.fullmatch(value[0]):
+            parts += [text[at : found.end()], MASK]
+            at = value.end()
+    return redact_text("".join(parts) + text[at:])
 
 
 def redact(value: Any, name: str = "") -> Any:
