@@ -6,6 +6,7 @@ import pytest
 
 from sgmatrix.core.flags import flags_of
 from sgmatrix.core.reasons import REASONS
+from sgmatrix.load.foreign.page import keys_table, with_table
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -26,3 +27,10 @@ def test_every_flag_that_is_found_today_says_what_it_bars(name):
 
     assert f"| `{name}` |" in text
     assert flags_of(name)[0].bars == {"throughput", "latency"}
+
+
+def test_the_table_of_imported_keys_is_the_one_of_the_code():
+    text = (DOCS / "import.md").read_text()
+
+    assert with_table(text) == text, "run `make docs`"
+    assert keys_table() in text

@@ -5,7 +5,7 @@ import json
 import pyarrow as pa
 import pytest
 
-from sgmatrix.core.schemas import REQUESTS, points_schema, with_metadata
+from sgmatrix.core.schemas import REFERENCES, REQUESTS, points_schema, with_metadata
 
 # DESIGN.md, section 8; {…} written out.
 DESIGN = """campaign study cell cell_key launch attempt current concurrency request_rate
@@ -17,6 +17,9 @@ LATENCIES = {
     for latency in ("ttft", "tpot", "itl", "e2e")
     for stat in ("mean", "p50", "p90", "p99")
 }
+
+SHARED = """output_tok_s total_tok_s request_s duration_s asked completed failed concurrency
+request_rate input_len output_len validity status cached_share engine_version dataset"""
 
 
 def test_points_have_every_column_of_the_design():
@@ -31,13 +34,19 @@ def test_there_is_one_text_column_per_axis_in_a_fixed_order():
     assert schema == points_schema({"decode_steps", "parallelism"})
 
 
-@pytest.mark.parametrize("schema", [points_schema(["oea"]), REQUESTS], ids=["points", "requests"])
+@pytest.mark.parametrize(
+    "schema",
+    [points_schema(["oea"]), REQUESTS, REFERENCES],
+    ids=["points", "requests", "references"],
+)
 def test_every_column_has_a_meaning_and_no_name_stands_twice(schema):
     assert all(field.metadata[b"meaning"] for field in schema)
     assert len(set(schema.names)) == len(schema.names)
 
 
-@pytest.mark.parametrize("schema", [points_schema([]), REQUESTS], ids=["points", "requests"])
+@pytest.mark.parametrize(
+    "schema", [points_schema([]), REQUESTS, REFERENCES], ids=["points", "requests", "references"]
+)
 def test_measured_columns_may_be_null_and_floats_are_64_bits(schema):
     measured = [
         f for f in schema if f.name.endswith(("_ms", "_tok_s", "_j", "_w", "_mean", "_p99"))
@@ -53,6 +62,16 @@ def test_identity_may_not_be_null_but_for_the_attempt_of_a_point_not_yet_run():
 
     assert {"campaign", "cell", "cell_key", "launch", "load_id", "status"} <= required
     assert "attempt" not in required
+
+
+def test_a_reference_has_every_metric_of_a_point_in_the_same_type():
+    points = points_schema([])
+    shared = set(points.names) & set(REFERENCES.names)
+
+    assert shared >= {*LATENCIES, *SHARED.split()}
+    assert {name: REFERENCES.field(name).type for name in shared} == {
+        name: points.field(name).type for name in shared
+    }
 
 
 def test_metadata_names_dataset_version_and_provenance():

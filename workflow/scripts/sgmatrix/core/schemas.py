@@ -15,8 +15,10 @@ import pyarrow as pa
 
 REQUESTS_VERSION = 1
 POINTS_VERSION = 1
+REFERENCES_VERSION = 1
 
 _TEXT, _I32, _F64, _F32, _BOOL = pa.string(), pa.int32(), pa.float64(), pa.float32(), pa.bool_()
+_I64 = pa.int64()
 _TIME = pa.timestamp("us", tz="UTC")
 
 QUANTILES = (50, 90, 99)
@@ -100,9 +102,50 @@ _POINT_FIELDS = [
     _field("engine", _TEXT, "named installation", null=False),
     _field("engine_version", _TEXT, "version that the running server reported"),
     _field("client", _TEXT, "load client and its version"),
-    _field("seed", pa.int64(), "seed of the load"),
+    _field("seed", _I64, "seed of the load"),
     _field("harness", _I32, "harness version that measured"),
 ]
+
+# Results of other tools. A column that is also one of `points` means the same there.
+REFERENCES = pa.schema(
+    [
+        _field("source_file", _TEXT, "file as it was named", null=False),
+        _field("source_line", _I32, "line where it begins, or the list it is in", null=False),
+        _field("source_item", _I32, "which result of the file it is, from 1", null=False),
+        _field("tool", _TEXT, "sglang | sglang fork | vllm | genai-bench, by its keys", null=False),
+        _field("form", _TEXT, "which of the tool's sets of keys, by its keys", null=False),
+        _field("engine_version", _TEXT, "version that the server reported"),
+        _field("backend", _TEXT, "protocol that the tool says it spoke"),
+        _field("model", _TEXT, "model, as the tool names it"),
+        _field("dataset", _TEXT, "kind of prompts, as the tool names it"),
+        _field("status", _TEXT, "ok | failed", null=False),
+        _field("reason", _TEXT, "reason class where failed"),
+        _field("validity", _TEXT, "'valid' or the flags, comma-separated; null: nothing measured"),
+        _field("validity_detail", _TEXT, "why each flag was given; null where valid"),
+        _field("concurrency", _I32, "closed loop: requests in flight, asked; null: not said"),
+        _field("request_rate", _F64, "open loop: requests per second, asked; null: see the text"),
+        _field("request_rate_text", _TEXT, "the rate as it was said: a number, inf, trace"),
+        _field("max_concurrency", _I32, "open loop: requests in flight at the most"),
+        _field("input_len", _I32, "prompt tokens per request, asked"),
+        _field("output_len", _I32, "output tokens per request, asked"),
+        _field("asked", _I32, "requests offered; null: not said"),
+        _field("completed", _I32, "requests that the tool counts as answered", null=False),
+        _field("failed", _I32, "asked - completed"),
+        _field("input_tokens", _I64, "prompt tokens of completed requests"),
+        _field("output_tokens", _I64, "output tokens of completed requests, as the server counted"),
+        _field("output_tokens_retokenized", _I64, "the same, counted again from the text"),
+        _field("duration_s", _F64, "measured window, as the tool defines it"),
+        _field("output_tok_s", _F64, "output tokens / duration, as the tool defines it"),
+        _field("total_tok_s", _F64, "input and output tokens / duration, as the tool defines it"),
+        _field("request_s", _F64, "completed requests / duration"),
+        *_latency_fields(),
+        _field("cached_share", _F64, "prompt tokens served from the prefix cache"),
+        _field("concurrency_mean", _F64, "sum of E2E / duration, as the tool computed it"),
+        _field("tokens_per_chunk", _F64, "mean ITL / mean TPOT; above 1 an ITL is no token's"),
+        _field("streamed", _BOOL, "whether answers came token by token; null: not known"),
+        _field("raw", _TEXT, "what has no column here, strict JSON, secrets masked", null=False),
+    ]
+)
 
 
 def points_schema(axes: Iterable[str]) -> pa.Schema:
