@@ -1,0 +1,110 @@
+"""Telemetry as it was written, read back: samples, facts, and what could not be measured.
+
+The file may still be growing and may have holes: a half-written line is left out, wherever it
+is, and a missing file has no samples. What is missing is seen in `window.coverage`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One tick. What was not measured is absent from its group; units are in the names."""
+
+    t_s: float
+    """Unix time."""
+    interval_s: float | None = None
+    """Over which its rates (`_share`, `_cores`) are; they end at `t_s`."""
+    host: Mapping[str, float] = field(default_factory=dict)
+    engine: Mapping[str, float] = field(default_factory=dict)
+    harness: Mapping[str, float] = field(default_factory=dict)
+    gpus: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    took_ms: float | None = None
+    cpu_ms: float | None = None
+    skipped: int = 0
+    """Ticks left out up to here."""
+    lost: int = 0
+    """Lines that could not be written up to here."""
+
+
+def read_samples(
+    path: Path, start_s: float = -math.inf, end_s: float = math.inf
+) -> tuple[Sample, ...]:
+    """Return the samples of a window by time, and one before and one after it.
+
+    The two neighbours are what values at the window's borders are interpolated from; the
+    functions of `window` leave them out where they count samples.
+
+    Args:
+        path: the file of a sampler.
+        start_s: unix time.
+        end_s: unix time.
+    """
+    before: Sample | None = None
+    after: Sample | None = None
+    within: list[Sample] = []
+    for record in _records(path):
+        sample = _sample(record)
+        if sample is None:
+            continue
+        if sample.t_s < start_s:
+            before = sample if before is None or sample.t_s >= before.t_s else before
+        elif sample.t_s > end_s:
+            after = sample if after is None or sample.t_s < after.t_s else after
+        else:
+            within.append(sample)
+    # the wall clock may have been set back between two of them
+    within.sort(key=lambda sample: sample.t_s)
+    return (*filter(None, [before]), *within, *filter(None, [after]))
+
+
+def read_facts(path: Path) -> dict[str, Any]:
+    """Return the facts of the machine and of its GPUs; empty when none were written."""
+    facts: dict[str, Any] = {}
+    for record in _records(path):
+        if isinstance(said := record.get("facts"), dict):
+            facts |= said
+    return facts
+
+
+def read_errors(path: Path) -> list[dict[str, str]]:
+    """Return what could not be measured, in the order in which it was found."""
+    return [record["error"] for record in _records(path) if isinstance(record.get("error"), dict)]
+
+
+def _records(path: Path) -> Iterator[dict[str, Any]]:
+    try:
+        lines = path.read_bytes().splitlines()
+    except FileNotFoundError:
+        return
+    for line in lines:
+        try:
+            record = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(record, dict):
+            yield record
+
+
+def _sample(record: Mapping[str, Any]) -> Sample | None:
+    if not isinstance(record.get("t"), int | float):
+        return None
+    return Sample(
+        t_s=record["t"],
+        interval_s=record.get("interval_s"),
+        host=record.get("host", {}),
+        engine=record.get("engine", {}),
+        harness=record.get("harness", {}),
+        gpus=record.get("gpus", {}),
+        took_ms=record.get("took_ms"),
+        cpu_ms=record.get("cpu_ms"),
+        skipped=record.get("skipped", 0),
+        lost=record.get("lost", 0),
+    )
