@@ -1,4 +1,4 @@
-"""A stand-in for the module `pynvml`: GPUs whose calls answer, fail or hang as a test says."""
+"""A stand-in for the module `pynvml`: GPUs whose calls answer or fail as a test says."""
 
 from types import SimpleNamespace
 
@@ -19,6 +19,10 @@ class NVMLError_InvalidArgument(NVMLError):  # noqa: N801 - NVIDIA's name
     """There is no such GPU."""
 
 
+class NVMLError_FunctionNotFound(NVMLError):  # noqa: N801 - NVIDIA's name
+    """The driver is older than the binding."""
+
+
 class NVMLError_Unknown(NVMLError):  # noqa: N801 - NVIDIA's name
     """Anything else."""
 
@@ -33,6 +37,7 @@ ANSWERS = {
     "ClockInfo": {1: 1980, 2: 3201},
     "Temperature": 61,
     "CurrentClocksEventReasons": 0x4 | 0x40,
+    "CurrentClocksThrottleReasons": 0x20,
     "CurrPcieLinkGeneration": 5,
     "CurrPcieLinkWidth": 16,
     "MaxPcieLinkGeneration": 5,
@@ -52,7 +57,7 @@ class Module:
     def __init__(self, *uuids, parts=()):
         self.uuids, self.parts = list(uuids), list(parts)
         self.answers = {}
-        """(uuid, call) -> another answer, an error to raise, or a function to call."""
+        """(uuid, call) -> another answer, or an error to raise."""
         self.calls = []
 
     def __getattr__(self, name):
@@ -65,8 +70,6 @@ class Module:
             answer = self.answers.get((uuid, what), ANSWERS[what])
             if isinstance(answer, Exception):
                 raise answer
-            if callable(answer):
-                return answer()
             return answer[arguments[0]] if isinstance(answer, dict) else answer
 
         return call

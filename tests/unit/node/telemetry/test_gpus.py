@@ -7,6 +7,7 @@ from sgmatrix.node.telemetry.gpus import Gpus, Reading
 from standin.nvml import (
     Module,
     NVMLError,
+    NVMLError_FunctionNotFound,
     NVMLError_GpuIsLost,
     NVMLError_NotSupported,
     NVMLError_Unknown,
@@ -181,21 +182,28 @@ def test_a_driver_that_does_not_start_is_told(open_gpus, nvml, told, monkeypatch
     assert told == [{"source": "nvml", "kind": "NVMLError", "detail": "Driver Not Loaded"}]
 
 
-def test_the_old_name_of_a_call_answers_too(open_gpus, nvml, monkeypatch):
-    monkeypatch.setattr(nvml, "nvmlDeviceGetCurrentClocksEventReasons", None, raising=False)
-    monkeypatch.setattr(
-        nvml, "nvmlDeviceGetCurrentClocksThrottleReasons", lambda handle: 0x20, raising=False
-    )
+@pytest.mark.parametrize("error", [NVMLError_FunctionNotFound("x"), AttributeError("x")])
+def test_the_old_name_of_a_call_answers_too(open_gpus, nvml, told, error):
+    nvml.answers["GPU-aaaa", "CurrentClocksEventReasons"] = error
 
     assert open_gpus("0")[0].read()["0"].values["throttle_reasons"] == ["sw_thermal"]
+    assert told == []
 
 
-def test_a_library_without_a_call_lacks_that_value_only(open_gpus, nvml, told, monkeypatch):
-    monkeypatch.setattr(nvml, "nvmlDeviceGetTemperature", None, raising=False)
+def test_a_driver_without_a_call_lacks_that_value_only(open_gpus, nvml, told):
+    for name in ("CurrentClocksEventReasons", "CurrentClocksThrottleReasons"):
+        nvml.answers["GPU-aaaa", name] = NVMLError_FunctionNotFound("Function Not Found")
     values = open_gpus("0")[0].read()["0"].values
 
-    assert values == {k: v for k, v in FULL.items() if k != "temperature_c"}
-    assert [(one["what"], one["kind"]) for one in told] == [("temperature_c", "AttributeError")]
+    assert values == {k: v for k, v in FULL.items() if k != "throttle_reasons"}
+    assert [one["what"] for one in told] == ["throttle_reasons"]
+
+
+def test_a_call_that_fails_is_not_asked_by_its_other_name(open_gpus, nvml, told):
+    nvml.answers["GPU-aaaa", "CurrentClocksEventReasons"] = NVMLError_Unknown("x")
+
+    assert "throttle_reasons" not in open_gpus("0")[0].read()["0"].values
+    assert [one["kind"] for one in told] == ["NVMLError_Unknown"]
 
 
 @pytest.mark.parametrize(

@@ -47,11 +47,30 @@ class Value:
     """From the module and a handle to values by name."""
 
 
+_ABSENT = {
+    "AttributeError",  # the binding has no such call
+    "NVMLError_FunctionNotFound",  # the driver has none
+    "NVMLError_ArgumentVersionMismatch",
+}
+
+
+def _first(*asks: Callable[[], Any]) -> Any:
+    """Return the first answer; calls are renamed over the years, on both sides."""
+    for ask in asks[:-1]:
+        try:
+            return ask()
+        except Exception as error:
+            if type(error).__name__ not in _ABSENT:
+                raise
+    return asks[-1]()
+
+
 def _throttle(nvml: Nvml, handle: Any) -> dict[str, Any]:
-    # renamed in 12.2; both names answer today, an old or a future library may have one
-    newer = getattr(nvml, "nvmlDeviceGetCurrentClocksEventReasons", None)
-    ask = newer or nvml.nvmlDeviceGetCurrentClocksThrottleReasons
-    return {"throttle_reasons": throttle_reasons(ask(handle))}
+    mask = _first(
+        lambda: nvml.nvmlDeviceGetCurrentClocksEventReasons(handle),
+        lambda: nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle),  # before driver 535
+    )
+    return {"throttle_reasons": throttle_reasons(mask)}
 
 
 def _utilization(nvml: Nvml, handle: Any) -> dict[str, Any]:
@@ -63,19 +82,21 @@ def _utilization(nvml: Nvml, handle: Any) -> dict[str, Any]:
 
 
 def _memory(nvml: Nvml, handle: Any) -> dict[str, Any]:
-    version = getattr(nvml, "nvmlMemory_v2", None)  # as nvidia-smi: without what is reserved
-    info = (
-        nvml.nvmlDeviceGetMemoryInfo(handle, version)
-        if version
-        else nvml.nvmlDeviceGetMemoryInfo(handle)
+    info = _first(
+        # as nvidia-smi: without what the driver keeps for itself
+        lambda: nvml.nvmlDeviceGetMemoryInfo(handle, nvml.nvmlMemory_v2),
+        lambda: nvml.nvmlDeviceGetMemoryInfo(handle),
     )
     return {"memory_used_mib": info.used / 2**20}
 
 
 def _temperature(nvml: Nvml, handle: Any) -> dict[str, Any]:
-    # the old name goes with CUDA 14, drivers before 570 know only that
-    ask = getattr(nvml, "nvmlDeviceGetTemperature", None) or nvml.nvmlDeviceGetTemperatureV
-    return {"temperature_c": ask(handle, nvml.NVML_TEMPERATURE_GPU)}
+    celsius = _first(
+        lambda: nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU),
+        # from CUDA 14 on the only one
+        lambda: nvml.nvmlDeviceGetTemperatureV(handle, nvml.NVML_TEMPERATURE_GPU),
+    )
+    return {"temperature_c": celsius}
 
 
 def _pids(nvml: Nvml, handle: Any) -> dict[str, Any]:
