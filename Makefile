@@ -4,6 +4,7 @@ PYTHON ?= python3
 PORT ?= 5000
 N ?= 20
 SEED ?= 1
+ARGS ?=
 
 # Environments hold what their lock files say, and see no package of the caller's.
 unexport PYTHONPATH PYTHONHOME PYTHONUSERBASE
@@ -12,10 +13,10 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup dev demo test chaos chromium lint docs ui clean-envs
+.PHONY: help setup dev demo test chaos bench-client chromium lint docs ui clean-envs
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 setup: ## build the environments: the workflow's and the SGLang CPU engine's
 	@$(PYTHON) envs/install.py workflow sglang-cpu
@@ -39,6 +40,9 @@ chromium:
 
 chaos: setup dev ## break campaigns at random, N runs from seed SEED (N=20)
 	@PYTHONPATH=tests:workflow/scripts .venv/bin/python -m chaos --runs $(N) --seed $(SEED) --jobs 2
+
+bench-client: setup ## compare load clients with a server whose times are known (ARGS=--shared-core)
+	@PYTHONPATH=tests:workflow/scripts .venv/bin/python -m perf.client_accuracy $(ARGS)
 
 lint: dev ## check style, types and the workflow
 	@.venv/bin/ruff check .
