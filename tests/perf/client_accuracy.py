@@ -86,7 +86,7 @@ def heading(load_before: float, options: argparse.Namespace) -> str:
     return (
         f"{datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} cores (load average {load_before:.1f} "
         f"before the first trial{quiet}), {platform.system()} {platform.release()}, "
-        f"{options.rounds} rounds of {options.tokens} tokens at {options.tick_ms:g} ms ticks; "
+        f"rounds: {options.rounds}, {options.tokens} tokens at {options.tick_ms:g} ms ticks; "
         "median (range)"
     )
 

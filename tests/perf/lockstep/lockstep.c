@@ -1,12 +1,13 @@
 /* A server whose every latency is known: at each tick of a timer, every stream gets one token.
  *
  *     cc -O2 -o lockstep lockstep.c requests.c wire.c
- *     ./lockstep TICK_US FIRST_US
+ *     ./lockstep TICK_US FIRST_US MODEL_PATH
  *
  * It listens on a free port of 127.0.0.1 and prints that port as its first line. On SIGTERM it
  * prints its record as one line of JSON: when each request came in, and when each of its tokens
  * was handed to the kernel, in microseconds of CLOCK_MONOTONIC. A request's first token comes
- * with the first tick that is at least FIRST_US later than the request.
+ * with the first tick that is at least FIRST_US later than the request. MODEL_PATH is what it says
+ * that it serves; the Python client takes its tokenizer from there.
  *
  * It speaks what SGLang's load clients ask for: POST /generate, streamed, with the text so far in
  * every event (as SGLang's own stream does it), and the GETs that they make before and after.
@@ -48,6 +49,7 @@ static struct connection *connections[MAX_CONNECTIONS];
 static int highest_fd;
 static int64_t tick_us, first_us, longest_tick_us;
 static uint64_t ticks, missed_ticks;
+static const char *model_path;
 static int epoll_fd;
 
 static void fail(const char *what)
@@ -144,7 +146,10 @@ static void answer(struct connection *connection, const struct http_request *htt
     } else if (http_is(http, "GET /server_info ") || http_is(http, "GET /get_server_info ")) {
         http_answer(out, 200, "{\"version\":\"lockstep\",\"internal_states\":[{}]}");
     } else if (http_is(http, "GET /model_info ") || http_is(http, "GET /get_model_info ")) {
-        http_answer(out, 200, "{\"model_path\":\"lockstep\",\"is_generation\":true}");
+        struct text info = {0};
+        text_format(&info, "{\"model_path\":\"%s\",\"is_generation\":true}", model_path);
+        http_answer(out, 200, info.bytes);
+        text_free(&info);
     } else if (http_is(http, "GET /health") || http_is(http, "POST /flush_cache")
                || http_is(http, "GET /flush_cache")) {
         http_answer(out, 200, "{}");
@@ -257,12 +262,11 @@ static void print_record(void)
 
 int main(int argc, char **argv)
 {
-    tick_us = argc == 3 ? atoll(argv[1]) : 0;
-    first_us = argc == 3 ? atoll(argv[2]) : 0;
-    if (tick_us < 1 || first_us < 0) {
-        fprintf(stderr, "usage: lockstep TICK_US FIRST_US\n");
+    if (argc != 4 || (tick_us = atoll(argv[1])) < 1 || (first_us = atoll(argv[2])) < 0) {
+        fprintf(stderr, "usage: lockstep TICK_US FIRST_US MODEL_PATH\n");
         return 2;
     }
+    model_path = argv[3];
     struct rlimit files;
     getrlimit(RLIMIT_NOFILE, &files);
     files.rlim_cur = files.rlim_max; /* a stream is a descriptor, and shells allow 1,024 */

@@ -90,13 +90,15 @@ def build(folder: Path) -> Path:
 class Lockstep:
     """A running lock-step server; a context manager that leaves no process behind."""
 
-    def __init__(self, program: Path, *, tick_ms: float, first_ms: float, core: int) -> None:
+    def __init__(
+        self, program: Path, *, tick_ms: float, first_ms: float, model_path: str, core: int
+    ) -> None:
         def pinned() -> None:
             proc.die_with_parent()
             os.sched_setaffinity(0, {core})
 
         self.process = subprocess.Popen(
-            [str(program), str(round(1e3 * tick_ms)), str(round(1e3 * first_ms))],
+            [str(program), str(round(1e3 * tick_ms)), str(round(1e3 * first_ms)), model_path],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             preexec_fn=pinned,  # noqa: PLW1509 - no other thread runs

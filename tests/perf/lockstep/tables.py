@@ -90,12 +90,26 @@ def counts(series: Series) -> str:
 
 
 def cpu_us_per_token(series: Series, base: Series) -> list[float]:
-    """Return CPU microseconds for each token more than those of the base load; one per trial."""
-    if not base.trials:
+    """Return CPU microseconds for each token more than those of the base load; one per trial.
+
+    Nothing where the whole of it is no more than what the start alone varied by.
+    """
+    if not base.trials or not series.trials:
         return []
-    start_s = statistics.median(trial.use.cpu_s for trial in base.trials)
-    tokens = base.trials[0].truth.tokens
-    return [1e6 * (t.use.cpu_s - start_s) / (t.truth.tokens - tokens) for t in series.trials]
+    starts_s = [trial.use.cpu_s for trial in base.trials]
+    start_s, tokens = statistics.median(starts_s), base.trials[0].truth.tokens
+    more_s = [(trial.use.cpu_s - start_s, trial.truth.tokens - tokens) for trial in series.trials]
+    if statistics.median(cpu_s for cpu_s, _ in more_s) <= max(starts_s) - min(starts_s):
+        return []
+    return [1e6 * cpu_s / count for cpu_s, count in more_s]
+
+
+def cpu_figure(series: Series, base: Series) -> str:
+    """Return the CPU per token, or why there is none."""
+    values = cpu_us_per_token(series, base)
+    if series.trials and base.trials and not values:
+        return "less than its start varies"
+    return figure(values, 1)
 
 
 def accuracy_table(found: Mapping[tuple[str, int], Series]) -> str:
@@ -107,7 +121,7 @@ def accuracy_table(found: Mapping[tuple[str, int], Series]) -> str:
             f"{streams:,}",
             counts(series),
             *cells(series, columns),
-            figure(cpu_us_per_token(series, found[client, BASE_STREAMS]), 1),
+            cpu_figure(series, found[client, BASE_STREAMS]),
         ]
         for (client, streams), series in sorted(found.items(), key=lambda i: (i[0][1], i[0][0]))
         if streams != BASE_STREAMS

@@ -62,7 +62,8 @@ class Use:
     load_s: float
     """The duration in the client's own line: without its start and its fixed pause."""
     during_load: Waits | None
-    """None when it ended before there were two samples."""
+    """None when it ended before there were two samples. Of the Python client no good figure: it
+    goes on after its load."""
     switches: int
     """Context switches from start to end, voluntary ones."""
     preemptions: int
@@ -111,6 +112,7 @@ def run_trial(
             bench.program,
             tick_ms=bench.tick_ms,
             first_ms=bench.first_ms,
+            model_path=bench.model_path,
             core=bench.server_core,
         ) as lockstep,
         _neighbour(bench.client_core, burn),
@@ -173,15 +175,16 @@ def _run(
 
     nobody = proc.Identity(pid=0, ticks=0, boot="")
     server = Server(nobody, folder, folder, port, "lockstep", nobody)
-    output, log = folder / "result.jsonl", folder / "client.log"
+    output, log = folder / "result.jsonl", folder / "client.err"
     started_s = time.monotonic()
-    with log.open("xb") as words:
+    # apart: what Python prints waits in a buffer, and would follow the traceback of its end
+    with log.open("xb") as words, (folder / "client.out").open("xb") as out:
         process = subprocess.Popen(
             command(client, arguments(offer, client, server, bench.model_path, output)),
             env=engine_environment(client["env"]),
             cwd=folder,
             stdin=subprocess.DEVNULL,
-            stdout=words,
+            stdout=out,
             stderr=words,
             start_new_session=True,
             preexec_fn=pinned,  # noqa: PLW1509 - no other thread runs
@@ -199,16 +202,17 @@ def _run(
         process.returncode = os.waitstatus_to_exitcode(status)
     wall_s = time.monotonic() - started_s
     if process.returncode or not output.is_file():
-        tail = log.read_text(errors="replace").strip()[-1500:]
+        said = [text for text in log.read_text(errors="replace").splitlines() if text.strip()]
         raise SgmatrixError(
-            "client_crash", f"{client['id']}: exit code {process.returncode}: {tail}"
+            "client_crash",
+            f"{client['id']}: exit code {process.returncode}: {(said or ['no output'])[-1][:300]}",
         )
     line = json.loads(output.read_text().splitlines()[-1])
     return line, Use(
         cpu_s=usage.ru_utime + usage.ru_stime,
         wall_s=wall_s,
         load_s=line["duration"],
-        # the load is the last thing that a client does
+        # the load is the last thing that our default client does
         during_load=waits(scheduled.samples, started_s + wall_s - line["duration"]),
         switches=usage.ru_nvcsw,
         preemptions=usage.ru_nivcsw,

@@ -18,7 +18,7 @@ CORE = min(os.sched_getaffinity(0))
 
 @pytest.fixture
 def lockstep(program):
-    with Lockstep(program, tick_ms=5, first_ms=10, core=CORE) as server:
+    with Lockstep(program, tick_ms=5, first_ms=10, model_path="/m", core=CORE) as server:
         yield server
 
 
@@ -88,6 +88,10 @@ def test_what_clients_ask_before_and_after_is_json(lockstep, path):
     status, text = ask(lockstep, "GET", path)
 
     assert status == 200 and isinstance(json.loads(text), dict)
+
+
+def test_the_model_is_where_it_is_said_to_be(lockstep):
+    assert json.loads(ask(lockstep, "GET", "/model_info")[1])["model_path"] == "/m"
 
 
 def test_a_path_that_is_not_known_is_not_found(lockstep):

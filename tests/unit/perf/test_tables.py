@@ -45,6 +45,19 @@ def test_the_start_of_a_client_is_no_part_of_its_cost_per_token(found):
     assert cpu_us_per_token(series["other", 1024], Series()) == []
 
 
+@pytest.mark.parametrize(
+    ("cpu_s", "starts_s"), [(4.9, [5.0]), (5.6, [5.0, 4.6, 5.3])], ids=["less", "within"]
+)
+def test_a_load_that_costs_less_than_the_start_varies_has_no_cost_per_token(trial, cpu_s, starts_s):
+    found = {
+        ("ours", BASE_STREAMS): Series([trial(cpu_s=start_s) for start_s in starts_s]),
+        ("ours", 64): Series([trial("ours", 64, cpu_s=cpu_s)]),
+    }
+
+    assert cpu_us_per_token(found["ours", 64], found["ours", BASE_STREAMS]) == []
+    assert accuracy_table(found).endswith("| less than its start varies |")
+
+
 def test_the_table_has_a_row_per_client_and_streams_without_the_base_load(found):
     *_, other, ours = accuracy_table(found()).splitlines()
 
