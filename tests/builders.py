@@ -52,6 +52,7 @@ def campaign_data(**changes: Any) -> dict[str, Any]:
         "model": {"recipe": "tiny-qwen3-moe"},
         "axes": {"parallelism": ["tp1"]},
         "load": {"concurrency": [1, 2], "input_len": 16, "output_len": 4},
+        "telemetry": {"hz": 0},
         "deadlines": {
             "start_s": 20,
             "stall_s": 20,

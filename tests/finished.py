@@ -37,7 +37,8 @@ class Finished(History):
 
     def collect(self) -> Path:
         """Make the tables; return `points`."""
-        collect(self.layout, self.points, self.layout.datasets / "requests.parquet")
+        tables = [self.layout.datasets / f"{n}.parquet" for n in ("requests", "telemetry")]
+        collect(self.layout, self.points, *tables)
         return self.points
 
     def measured(

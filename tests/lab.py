@@ -36,6 +36,7 @@ deadlines: {{start_s: 20, stall_s: 20, point_s: 60, warmup_s: 60, stop_s: 5, idl
 """
 
 LOAD = """
+telemetry: {{hz: {hz}}}
 warmup: {{max_waves: {waves}}}
 load:
   concurrency: {concurrency}
@@ -72,11 +73,12 @@ class Lab:
         waves: int = 1,
         concurrency: str = "[1, 2]",
         output_len: int = 4,
+        hz: float = 0,
         extra: str = "",
     ) -> Path:
         """Write the campaign file; `axes` is the YAML below `axes:`."""
         path = self.folder / "campaign.yaml"
-        load = LOAD.format(waves=waves, concurrency=concurrency, output_len=output_len)
+        load = LOAD.format(waves=waves, concurrency=concurrency, output_len=output_len, hz=hz)
         path.write_text(f"{HEAD.format(python=sys.executable)}axes: {axes}\n{load}{extra}")
         return path
 

@@ -34,7 +34,7 @@ pathvars:
 wildcard_constraints:
     cell=r"[A-Za-z0-9][A-Za-z0-9._-]*",
     launch=r"\d+(-extra\d+)?",
-    load=r"c\d+-[A-Za-z0-9-]+",
+    load=r"(c\d+|r[0-9.]+)-[A-Za-z0-9-]+",
 
 
 # One launch begins at a time, and at most one more waits for the lease of the node.

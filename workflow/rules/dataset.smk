@@ -7,6 +7,7 @@ rule collect:
     output:
         points="<results>/datasets/points.parquet",
         requests="<results>/datasets/requests.parquet",
+        telemetry="<results>/datasets/telemetry.parquet",
     log:
         "<logs>/collect.log",
     conda:

@@ -14,7 +14,9 @@ def main(job: "Snakemake") -> None:
     with job_log(job.log[0]):
         from sgmatrix.dataset.collect import collect
 
-        collect(Layout(Path(job.params.root)), Path(job.output.points), Path(job.output.requests))
+        out = job.output
+        tables = (Path(out.points), Path(out.requests), Path(out.telemetry))
+        collect(Layout(Path(job.params.root)), *tables)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 from sgmatrix.core.files import publish, read_json
 from sgmatrix.core.joblog import job_log
 from sgmatrix.core.layout import Layout
-from sgmatrix.load.point import Step, run_warmup
+from sgmatrix.load.step import Step
+from sgmatrix.load.warmup import run_warmup
 from sgmatrix.node.launch import disturbance_stops_campaign, refuse_when_orphaned
 
 if TYPE_CHECKING:

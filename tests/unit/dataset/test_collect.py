@@ -32,7 +32,8 @@ def rows(made, *columns):
 
 def tables(made):
     folder = made.layout.datasets
-    collect(made.layout, folder / "points.parquet", folder / "requests.parquet")
+    names = ("points", "requests", "telemetry")
+    collect(made.layout, *(folder / f"{name}.parquet" for name in names))
     return folder / "points.parquet", folder / "requests.parquet"
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import signal
 from pathlib import Path
 
@@ -10,7 +11,8 @@ import pytest
 from builders import client_line
 from sgmatrix.core.errors import SgmatrixError
 from sgmatrix.load import client as client_module
-from sgmatrix.load.client import Offer, arguments, command, run_client
+from sgmatrix.load.client import arguments, command, run_client
+from sgmatrix.load.offer import Offer
 from sgmatrix.node import proc
 from sgmatrix.node.server import Server
 from standin.launcher import alive, eventually
@@ -68,10 +70,54 @@ COMMON = {
     ids=["rust", "python"],
 )
 def test_a_client_is_told_the_whole_load_and_only_that(server, client, own):
-    words = arguments(OFFER, client, server, "/models/a b", Path("/out/result.jsonl"))
+    words = arguments(OFFER, client, server, "/models/a b", Path("/out/result.jsonl"), None)
 
     assert set(words) == COMMON | own
     assert len(words) == len(set(words))
+
+
+def words(offer, client, server, prompts=None):
+    found = arguments(offer, client, server, "/m", Path("/out/result.jsonl"), prompts)
+    return dict(word[2:].partition("=")[::2] for word in found)
+
+
+def test_an_open_loop_has_a_rate_and_only_the_bound_that_was_asked_for(server):
+    free = Offer("random-ids", None, 64, 32, 16, 7, request_rate=0.25)
+    bound = Offer("random-ids", 9, 64, 32, 16, 7, request_rate=0.25)
+
+    assert words(free, RUST, server)["request-rate"] == "0.25"
+    assert "max-concurrency" not in words(free, RUST, server)
+    assert words(bound, RUST, server)["max-concurrency"] == "9"
+    assert "request-rate" not in words(OFFER, RUST, server)
+
+
+def test_a_shared_prefix_is_whole_groups_of_ids(server):
+    prompts = {"groups": 4, "prefix_len": 48}
+    found = words(Offer("shared-prefix", 4, 64, 32, 16, 7, prompts=prompts), PYTHON, server)
+
+    assert found["dataset-name"] == "generated-shared-prefix"
+    assert (found["gsp-num-groups"], found["gsp-prompts-per-group"]) == ("4", "4")
+    assert (found["gsp-system-prompt-len"], found["gsp-question-len"]) == ("48", "16")
+    assert found["gsp-output-len"] == "32"
+    assert "tokenize-prompt" in found
+    assert not [name for name in found if name.startswith("random")]
+
+
+@pytest.mark.parametrize("dataset", ["topical", "custom"])
+def test_prompts_of_a_file_are_text_with_the_output_length_that_is_asked_for(server, dataset):
+    offer = Offer(dataset, 4, 64, 32, 16, 7)
+    found = words(offer, PYTHON, server, Path("/out/prompts.jsonl"))
+
+    assert (found["dataset-name"], found["dataset-path"]) == ("custom", "/out/prompts.jsonl")
+    assert found["sharegpt-output-len"] == "32"
+    assert "tokenize-prompt" not in found  # SGLang's custom data set refuses it
+
+
+def test_another_burstiness_than_poisson_s_is_the_python_client_s_with_a_wrapper():
+    wrapper = str(Path(client_module.__file__).with_name("python_client.py"))
+
+    assert command(PYTHON, ["--a"], 0.5) == ["/py", wrapper, "0.5", "--a"]
+    assert command(PYTHON, ["--a"], 1.0)[1:3] == ["-m", "sglang.benchmark.serving"]
 
 
 def test_the_rust_client_runs_in_a_bare_interpreter_and_the_python_one_as_a_module():
@@ -115,6 +161,45 @@ def test_a_client_sees_the_engine_s_environment_and_works_in_an_empty_folder(
     seen, folder = (tmp_path / "out/1/client.log").read_text().splitlines()
     assert seen.split() == ["[]", "0"]
     assert not Path(folder).exists()  # it is taken away again
+
+
+def test_what_a_client_took_of_the_machine_is_known_while_it_runs(run, client):
+    client.answers(client_line(16))
+    # more than one look at it, whatever the machine is busy with
+    client.does("s=$(date +%s); while [ $(($(date +%s) - s)) -lt 2 ]; do :; done")
+    done = run()
+
+    assert done.use is not None
+    assert 0 < done.use.cpu_s <= done.wall_s * done.use.cpus
+    assert done.use.delay_s >= 0
+    assert done.use.cpus == len(os.sched_getaffinity(0))
+
+
+def test_a_client_may_open_a_socket_per_request(run, client, monkeypatch, tmp_path):
+    monkeypatch.setattr(client_module, "_SOCKETS_PER_REQUEST", 100)
+    client.does("ulimit -n")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (128, hard))
+    try:
+        run()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+    assert (tmp_path / "out/1/client.log").read_text() == "400\n"
+
+
+def test_a_load_that_needs_more_files_than_are_allowed_is_refused_with_the_mend(run, monkeypatch):
+    monkeypatch.setattr(resource, "getrlimit", lambda _which: (8, 12))
+
+    with pytest.raises(
+        SgmatrixError, match="4 requests in flight need 16 open files, 12"
+    ) as caught:
+        run()
+
+    assert (caught.value.code, caught.value.fix) == (
+        "client_setup",
+        "ulimit -Hn 16, or a lower concurrency",
+    )
 
 
 @pytest.mark.parametrize(
@@ -276,7 +361,8 @@ def test_a_client_that_cannot_be_run_is_the_environment_s_fault(run, client):
 JOB = """
 import json, sys
 from pathlib import Path
-from sgmatrix.load.client import Offer, run_client
+from sgmatrix.load.client import run_client
+from sgmatrix.load.offer import Offer
 from sgmatrix.node import proc
 from sgmatrix.node.server import Server
 known = proc.identify(int(sys.argv[1]))

@@ -12,7 +12,11 @@ from builders import History, campaign, campaign_data, client_line
 from sgmatrix.core.errors import SgmatrixError
 from sgmatrix.core.files import read_json, write_json
 from sgmatrix.load import point as point_module
-from sgmatrix.load.point import Step, run_point, run_warmup
+from sgmatrix.load import step as step_module
+from sgmatrix.load import warmup as warmup_module
+from sgmatrix.load.point import run_point
+from sgmatrix.load.step import Step
+from sgmatrix.load.warmup import run_warmup, why_cold
 from sgmatrix.node import proc
 from sgmatrix.node.launch import OWNER_VARIABLE, run_launch
 from sgmatrix.node.server import Server
@@ -23,7 +27,8 @@ LOW, HIGH = "c0001-i16-o4-random-ids", "c0002-i16-o4-random-ids"  # 8 requests e
 @pytest.fixture
 def server_lives(monkeypatch):
     """Spare the time that a failed client gives the warden to notice a death."""
-    monkeypatch.setattr(point_module, "_CLOSING_S", 0.05)
+    for module in (step_module, point_module, warmup_module):
+        monkeypatch.setattr(module, "CLOSING_S", 0.05)
 
 
 @pytest.fixture
@@ -36,8 +41,10 @@ def launched(tmp_path, wardens, client):
         history = History(tmp_path, campaign(**data))
         history.plan["client"] |= client.settings()
         write_json(history.layout.plan, history.plan)
-        record = run_launch(history.layout, "tp1", "1")
-        return Step(history.layout, "tp1", "1", record)
+        step = Step(history.layout, "tp1", "1", run_launch(history.layout, "tp1", "1"))
+        warm = {"status": "ok", "waves_tok_s": [16.0, 16.0], "agree": True}
+        write_json(step.folder / "warmup.json", warm)
+        return step
 
     return launched
 
@@ -73,10 +80,26 @@ def test_warm_up_runs_waves_of_the_hardest_load_until_two_agree(launched, client
 def test_warm_up_is_bounded_when_the_waves_do_not_agree(launched, client):
     for call, duration in enumerate((1.0, 2.0, 4.0), 1):
         client.answers(client_line(2, duration_s=duration), call=call)
-    record = run_warmup(launched())
+    record = run_warmup(launched(warmup={"max_waves": 3}))
 
     assert (record["status"], record["agree"]) == ("ok", False)
     assert record["waves_tok_s"] == [8.0, 4.0, 2.0]
+    assert (record["request_s"], record["concurrency"]) == (0.5, 2)  # of the last wave
+    assert why_cold(record) == "the last of 3 warm-up waves differ by 50 %"
+
+
+@pytest.mark.parametrize(
+    ("record", "why"),
+    [
+        ({}, "there was no warm-up"),
+        ({"waves_tok_s": [], "agree": False}, "there was no warm-up"),
+        ({"waves_tok_s": [8.0], "agree": False}, "there was one warm-up wave, and none to compare"),
+        ({"waves_tok_s": [1.0, 8.0, 8.0], "agree": True}, None),
+    ],
+)
+def test_a_server_is_warm_only_after_two_waves_that_agree(record, why):
+    assert (why_cold(record) or "").startswith(why or "")
+    assert (why_cold(record) is None) is (why is None)
 
 
 @pytest.mark.parametrize(
@@ -179,9 +202,11 @@ def test_a_cache_that_refuses_to_be_emptied_flags_the_point(launched, client):
 
 def test_without_a_warm_up_a_point_is_cold(launched, client):
     client.answers(client_line(8))
-    record, _ = run_point(launched(warmup={"max_waves": 0}), LOW, None)
+    step = launched(warmup={"max_waves": 0})
+    run_warmup(step)
+    record, _ = run_point(step, LOW, None)
 
-    assert record["validity"] == "cold"
+    assert (record["validity"], record["validity_detail"]) == ("cold", "cold: there was no warm-up")
 
 
 @pytest.mark.parametrize(

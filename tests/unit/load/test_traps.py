@@ -49,10 +49,6 @@ def test_an_answer_without_a_usage_block_has_the_tokens_that_the_client_credited
     assert found["itl_ms_mean"] / found["tpot_ms_mean"] == pytest.approx(63.5)  # 127 / 2
 
 
-# --- what is not so yet --------------------------------------------------------------------------
-
-
-@pytest.mark.xfail(strict=True, raises=TypeError, reason="a null count ends the job")
 @pytest.mark.parametrize("column", ["output_lens", "input_lens", "itls"])
 def test_a_request_with_a_null_is_not_ok_and_the_others_are_kept(column):
     line = client_line(2)
@@ -63,7 +59,6 @@ def test_a_request_with_a_null_is_not_ok_and_the_others_are_kept(column):
     assert (found["completed"], found["failed"]) == (1, 1)
 
 
-@pytest.mark.xfail(strict=True, raises=AssertionError, reason="TPOT becomes 0.0")
 def test_an_answer_in_one_piece_has_no_time_per_token():
     found = metrics(client_line(2, itls=[[], []]))
 
@@ -71,7 +66,6 @@ def test_an_answer_in_one_piece_has_no_time_per_token():
     assert not [name for name in found if name.startswith(("tpot", "itl"))]
 
 
-@pytest.mark.xfail(strict=True, raises=AssertionError, reason="rates become nan, 0 or negative")
 @pytest.mark.parametrize("duration", [math.nan, math.inf, -1.0])
 def test_a_duration_that_is_none_gives_no_rate(duration):
     found = metrics(client_line(2, duration_s=duration))
@@ -80,7 +74,6 @@ def test_a_duration_that_is_none_gives_no_rate(duration):
     assert found["duration_s"] is None
 
 
-@pytest.mark.xfail(strict=True, raises=AssertionError, reason="nan reaches the metrics")
 @pytest.mark.parametrize("gap", [math.nan, math.inf])
 def test_a_gap_that_is_no_number_makes_no_metric(gap):
     found = metrics(client_line(2, itls=[[gap] * 3, [0.002] * 3]))

@@ -199,7 +199,7 @@ def test_one_that_not_even_sigkill_ends_is_given_up_and_counts_no_more(smi, impa
     (stuck,) = asking._stuck
     assert stuck.wait() == -signal.SIGKILL
     asking._stuck.clear()
-    proc._abandoned.clear()
+    proc._set_aside.clear()
 
 
 def test_one_is_ended_too_when_its_caller_is_interrupted(smi, impatient, monkeypatch):

@@ -47,7 +47,7 @@ def test_what_is_left_out_has_the_documented_default(tmp_path):
     assert (read.load.requests.min, read.load.requests.per_concurrency) == (8, 4)
     assert (read.load.seed, read.load.dataset) == (1, "random-ids")
     assert (read.load.client.engine, read.load.client.kind) == (None, "auto")
-    assert read.warmup.model_dump() == {"max_waves": 3, "agreement": 0.1}
+    assert read.warmup.model_dump() == {"max_waves": 5, "agreement": 0.1}
     assert read.server.model_dump() == {"host": "127.0.0.1", "port": "auto"}
     assert read.deadlines.model_dump() == {
         "start_s": 600,
@@ -153,7 +153,7 @@ def test_all_problems_of_a_file_are_named_at_once(problems):
         "model",
         "node.gpus = 'eight'",
         "launches = 0",
-        "load.concurrency",
+        "load.request_rate",
         "load.output_len",
         "laod",
     ]

@@ -1,18 +1,15 @@
 """The plan: what is measured, in which order, with which seeds, and in which attempt."""
 
-import hashlib
+from types import SimpleNamespace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from builders import PROJECT, STANDIN, History, campaign, campaign_data
 from sgmatrix.core.errors import SgmatrixError
 from sgmatrix.core.files import write_json
 from sgmatrix.core.layout import Layout
-from sgmatrix.plan import launches as launches_module
 from sgmatrix.plan.campaign import Campaign, read_campaign
-from sgmatrix.plan.launches import LoadPoint, asked_attempt, derive_seed
+from sgmatrix.plan.launches import asked_attempt
 from sgmatrix.plan.plan import make_plan, plan_record
 from sgmatrix.plan.yaml_strict import yaml_text
 
@@ -24,69 +21,7 @@ def plan(tmp_path, what=None, **options):
     return make_plan(what, Layout(tmp_path / "results" / what.campaign), PROJECT, **options)
 
 
-# --- load points and seeds -----------------------------------------------------------------------
-
-
-def test_a_load_point_says_what_is_offered(tmp_path):
-    load = {
-        "concurrency": [64, 1],
-        "input_len": 256,
-        "output_len": 128,
-        "requests": {"min": 10, "per_concurrency": 2},
-        "seed": 7,
-    }
-
-    points = plan(tmp_path, campaign(load=load)).launches[0].points
-
-    assert [point.load_id for point in points] == [
-        "c0001-i256-o128-random-ids",
-        "c0064-i256-o128-random-ids",
-    ]
-    assert [point.requests for point in points] == [10, 128]
-    assert (points[1].concurrency, points[1].input_len, points[1].output_len) == (64, 256, 128)
-    assert points[1].seed == derive_seed(7, "1", "c0064-i256-o128-random-ids")
-
-
-def test_a_seed_is_the_first_31_bits_of_a_hash_over_campaign_seed_launch_and_load():
-    digest = hashlib.sha256(b"7/2/c0001-i16-o4-random-ids").hexdigest()
-
-    assert derive_seed(7, "2", "c0001-i16-o4-random-ids") == int(digest[:8], 16) // 2
-
-
-@given(st.integers(0, 2**31 - 1), st.integers(1, 99), st.text(max_size=20))
-def test_any_seed_is_one_that_the_clients_take(seed, launch, load):
-    assert 0 <= derive_seed(seed, str(launch), load) < 2**31
-
-
-def test_all_cells_get_the_same_seeds_and_every_launch_and_load_its_own(tmp_path):
-    seeds = {}
-    for launch, point in plan(tmp_path, campaign(axes=AB, launches=3)).points():
-        seeds.setdefault((launch.launch, point.load_id), []).append(point.seed)
-
-    assert {len(set(of_cells)) for of_cells in seeds.values()} == {1}
-    assert {len(of_cells) for of_cells in seeds.values()} == {2}
-    assert len({of_cells[0] for of_cells in seeds.values()}) == 3 * 2
-
-
-def test_a_point_s_key_changes_with_cell_load_seed_client_and_harness(tmp_path, monkeypatch):
-    def keys(**changes):
-        return [point.key for _, point in plan(tmp_path, campaign(**changes)).points()]
-
-    base = keys()
-    load = campaign_data()["load"]
-    other = {
-        "cell": keys(axes={"parallelism": ["tp2"]}),
-        "requests": keys(load={**load, "requests": {"min": 9}}),
-        "length": keys(load={**load, "output_len": 5}),
-        "seed": keys(load={**load, "seed": 2}),
-        "warmup": keys(warmup={"max_waves": 0}),
-    }
-    monkeypatch.setattr(launches_module, "HARNESS_VERSION", 99)
-    other["harness"] = keys()
-
-    assert len({*base, *(key for some in other.values() for key in some)}) == 7 * 2
-    monkeypatch.undo()
-    assert keys(campaign="another", study="x", node={"gpus": 3}) == base
+# --- the load client ----------------------------------------------------------------------------
 
 
 def test_the_client_is_one_for_the_campaign_and_named_with_its_version(tmp_path):
@@ -234,7 +169,7 @@ def test_a_half_written_teardown_is_an_interrupted_attempt(history):
 
 @pytest.mark.parametrize(("keys", "want"), [(["k1", "k2"], 1), (["k2"], 1), (["k1", "k3"], 2)])
 def test_points_with_other_keys_are_another_measurement(history, keys, want):
-    points = [LoadPoint("c0001", "random-ids", 1, 8, 8, 8, 1, key) for key in keys]
+    points = [SimpleNamespace(key=key) for key in keys]
     layout = history({1: ok(1)})
 
     assert asked_attempt(layout, "tp1", "1", points, rerun=False, retry_failed=False) == want

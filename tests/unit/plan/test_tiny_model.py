@@ -59,7 +59,8 @@ def test_every_id_is_one_word_and_the_vocabulary_has_no_gap(model):
     assert vocab["<|endoftext|>"] == 0
     assert vocab["<unk>"] == 1
     assert vocab["w00002"] == 2
-    assert vocab["w32767"] == 32_767
+    assert {"flour", "court", "the"} <= vocab.keys()  # of the topical prompts
+    assert vocab["between"] == 32_767
     assert all(word.isascii() and not set(word) & set(" \t\n") for word in vocab)
 
 

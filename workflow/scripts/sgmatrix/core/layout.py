@@ -52,7 +52,8 @@ class Layout:
 
     def made_of_records(self) -> list[Path]:
         """Return the files that are made of the records of all launches, and can be made again."""
-        tables = [self.datasets / "points.parquet", self.datasets / "requests.parquet"]
+        names = ("points", "requests", "telemetry")
+        tables = [self.datasets / f"{name}.parquet" for name in names]
         return [*tables, self.root / "report" / "index.html", self.root / "tracking.json"]
 
     def cell(self, cell: str) -> Path:

@@ -14,14 +14,15 @@ from typing import Any
 import pyarrow as pa
 
 REQUESTS_VERSION = 1
-POINTS_VERSION = 1
+TELEMETRY_VERSION = 1
+POINTS_VERSION = 2
 REFERENCES_VERSION = 1
 
 _TEXT, _I32, _F64, _F32, _BOOL = pa.string(), pa.int32(), pa.float64(), pa.float32(), pa.bool_()
 _I64 = pa.int64()
 _TIME = pa.timestamp("us", tz="UTC")
 
-QUANTILES = (50, 90, 99)
+QUANTILES = (50, 90, 95, 99)
 LATENCIES = ("ttft", "tpot", "itl", "e2e")
 
 
@@ -78,8 +79,10 @@ _POINT_FIELDS = [
     _field("reason", _TEXT, "reason class where failed or skipped"),
     _field("detail", _TEXT, "root line or first error"),
     _field("validity", _TEXT, "'valid' or the flags, comma-separated; null where nothing measured"),
-    _field("concurrency", _I32, "requests in flight, asked", null=False),
-    _field("request_rate", _F64, "requests per second, open loop; null: closed loop"),
+    _field("validity_detail", _TEXT, "why each flag was given; null where valid"),
+    _field("concurrency", _I32, "closed loop: requests in flight, asked; null: open loop"),
+    _field("request_rate", _F64, "open loop: requests per second, asked; null: closed loop"),
+    _field("max_concurrency", _I32, "open loop: requests in flight at the most"),
     _field("input_len", _I32, "prompt tokens per request, asked", null=False),
     _field("output_len", _I32, "output tokens per request, asked", null=False),
     _field("dataset", _TEXT, "kind of prompts", null=False),
@@ -92,9 +95,29 @@ _POINT_FIELDS = [
     _field("total_tok_s", _F64, "input and output tokens of ok requests / duration"),
     _field("request_s", _F64, "ok requests / duration"),
     *_latency_fields(),
-    _field("cached_share", _F64, "prompt tokens served from the prefix cache"),
-    _field("running_mean", _F64, "mean running requests, seen by the server"),
+    _field("steady_output_tok_s", _F64, "output throughput while 95 % of the concurrency ran"),
+    _field("steady_share", _F64, "part of the window in which it ran"),
+    _field("peak_output_tok_s", _F64, "highest rate between two decode lines of the server"),
+    _field("tok_s_per_user", _F64, "1,000 / mean TPOT"),
+    _field("output_tok_s_per_gpu", _F64, "output throughput / GPUs; null on the CPU engine"),
+    _field("scaling_efficiency", _F64, "throughput / (concurrency x throughput at concurrency 1)"),
+    _field("slo", _TEXT, "objective that held when it was measured, e.g. ttft_ms <= 200"),
+    _field("goodput_request_s", _F64, "requests that kept the objective / duration"),
+    _field("good_share", _F64, "requests that kept the objective / requests offered"),
+    _field("concurrency_mean", _F64, "Little's law: sum of E2E / duration"),
+    _field("cached_share", _F64, "prompt tokens served from the prefix cache, by the server"),
+    _field("running_mean", _F64, "mean requests in a decode batch, by the server"),
+    _field("running_max", _I32, "most requests in a decode batch, by the server"),
+    _field("queued_max", _I32, "most requests that waited for a place, by the server"),
+    _field("retracted", _I32, "running requests thrown out of a full KV pool"),
+    _field("token_usage_max", _F64, "largest share of the KV pool in use"),
+    _field("graph_share", _F64, "share of the decode lines that ran from a captured graph"),
+    _field("server_tpot_ms", _F64, "mean time of a decode step, by the server"),
+    _field("client_cpu_cores", _F64, "CPUs that the load client used"),
+    _field("client_delay_share", _F64, "time that the client's threads waited for a CPU / time"),
+    _field("foreign_cpu_share", _F64, "CPUs used by neither engine nor harness / CPUs"),
     _field("power_w_mean", _F64, "mean GPU power, all GPUs of the cell"),
+    _field("power_idle_w", _F64, "GPU power before the server took their memory"),
     _field("energy_j_per_output_tok", _F64, "GPU energy per output token"),
     _field("ceiling_hard_tok_s", _F64, "theoretical bound, hard tier"),
     _field("ceiling_practical_tok_s", _F64, "theoretical bound, practical tier"),
@@ -144,6 +167,21 @@ REFERENCES = pa.schema(
         _field("tokens_per_chunk", _F64, "mean ITL / mean TPOT; above 1 an ITL is no token's"),
         _field("streamed", _BOOL, "whether answers came token by token; null: not known"),
         _field("raw", _TEXT, "what has no column here, strict JSON, secrets masked", null=False),
+    ]
+)
+
+
+TELEMETRY = pa.schema(
+    [
+        *_IDENTITY[:4],
+        _field("phase", _TEXT, "start | warmup | point | between | teardown", null=False),
+        _field("load_id", _TEXT, "load point that was measured then"),
+        _field("time", _TIME, "when it was read", null=False),
+        _field("t_s", _F64, "seconds since the start of the server; negative before", null=False),
+        _field("source", _TEXT, "host | engine | harness | gpu | server | sampler", null=False),
+        _field("device", pa.int16(), "index of the GPU, or data-parallel rank of the server"),
+        _field("name", _TEXT, "what it is, with its unit", null=False),
+        _field("value", _F64, "", null=False),
     ]
 )
 

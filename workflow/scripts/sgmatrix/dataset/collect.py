@@ -24,9 +24,12 @@ from sgmatrix.core.schemas import (
     POINTS_VERSION,
     REQUESTS,
     REQUESTS_VERSION,
+    TELEMETRY,
+    TELEMETRY_VERSION,
     points_schema,
     with_metadata,
 )
+from sgmatrix.dataset.telemetry import attempt_table
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,8 @@ def _base_row(
         "load_id": point["load_id"],
         "point_key": point["key"],
         "concurrency": point["concurrency"],
+        "request_rate": point.get("request_rate"),
+        "max_concurrency": point.get("max_concurrency"),
         "input_len": point["input_len"],
         "output_len": point["output_len"],
         "dataset": point["dataset"],
@@ -127,6 +132,7 @@ def point_rows(layout: Layout) -> tuple[list[dict[str, Any]], pa.Schema]:
             if (cell["id"], launch["launch"], point["load_id"]) not in seen:
                 row = _base_row(plan["campaign"], plan["study"], cell, launch["launch"], point)
                 rows.append({**row, "current": True, "status": "not_run"})
+    _add_scaling(rows)
     place: dict[str, int] = {}
     for launch in sorted(plan["launches"], key=lambda one: launch_order(one["launch"])):
         place.setdefault(launch["cell"], launch["position"])
@@ -136,19 +142,40 @@ def point_rows(layout: Layout) -> tuple[list[dict[str, Any]], pa.Schema]:
             r["cell"],
             launch_order(r["launch"]),
             r.get("attempt") or 0,
-            r["concurrency"],
+            r["request_rate"] or 0.0,
+            r["concurrency"] or 0,
             r["load_id"],
         )
     )
     return rows, schema
 
 
-def collect(layout: Layout, points: Path, requests: Path) -> None:
-    """Write `points` and `requests`; a half-written file of the history is left out."""
+def _add_scaling(rows: list[dict[str, Any]]) -> None:
+    """Set each point of a closed loop beside concurrency 1 of the same attempt and workload."""
+
+    def attempt(row: dict[str, Any]) -> tuple[Any, ...]:
+        names = ("cell", "launch", "attempt", "dataset", "input_len", "output_len")
+        return tuple(row.get(name) for name in names)
+
+    ones = {
+        attempt(row): row["output_tok_s"]
+        for row in rows
+        if row["concurrency"] == 1 and row.get("output_tok_s")
+    }
+    for row in rows:
+        one, rate = ones.get(attempt(row)), row.get("output_tok_s")
+        if one and rate and row["concurrency"]:
+            row["scaling_efficiency"] = rate / (row["concurrency"] * one)
+
+
+def collect(layout: Layout, points: Path, requests: Path, telemetry: Path) -> None:
+    """Write the three tables; a half-written file of the history is left out."""
     rows, schema = point_rows(layout)
     provenance = {"campaign": read_json(layout.plan)["campaign"]}
-    tables = []
+    tables, measured = [], []
     for attempt in read_attempts(layout):
+        if attempt.final is not None:
+            measured.append(attempt_table(attempt.folder, attempt.spec))
         for planned in attempt.spec["points"]:
             file = attempt.folder / "points" / f"{planned['load_id']}.requests.parquet"
             if attempt.point(planned["load_id"]) is not None and file.is_file():
@@ -158,3 +185,6 @@ def collect(layout: Layout, points: Path, requests: Path) -> None:
     request_schema = with_metadata(REQUESTS, "requests", REQUESTS_VERSION, provenance)
     merged = pa.concat_tables(tables) if tables else REQUESTS.empty_table()
     write_parquet(merged.replace_schema_metadata(request_schema.metadata), requests)
+    whole = pa.concat_tables(measured) if measured else TELEMETRY.empty_table()
+    schema = with_metadata(TELEMETRY, "telemetry", TELEMETRY_VERSION, provenance)
+    write_parquet(whole.replace_schema_metadata(schema.metadata), telemetry)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import resource
 import select
 import signal
 import subprocess
@@ -20,10 +21,15 @@ from typing import Any
 
 from sgmatrix.core.environment import engine_environment
 from sgmatrix.core.errors import SgmatrixError
+from sgmatrix.load.offer import Offer
+from sgmatrix.load.prompts import write_prompts
 from sgmatrix.node import proc
 from sgmatrix.node.server import Server
 
 _RUST = Path(__file__).with_name("rust_client.py")
+_PYTHON = Path(__file__).with_name("python_client.py")
+_SOCKETS_PER_REQUEST = 4
+"""Descriptors to have free per request in flight."""
 _END_S = 5.0
 _POLL_S = 0.2
 _FROM_OUTSIDE = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGKILL)
@@ -31,15 +37,15 @@ _FROM_OUTSIDE = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, s
 
 
 @dataclass(frozen=True)
-class Offer:
-    """What one call of the client offers: one load point, or one warm-up wave of it."""
+class ClientUse:
+    """What the client took of the machine, from its start to its end."""
 
-    dataset: str
-    concurrency: int
-    input_len: int
-    output_len: int
-    requests: int
-    seed: int
+    cpu_s: float
+    """User and system time."""
+    delay_s: float
+    """Time that its threads were ready to run and waited for a CPU, all together."""
+    cpus: int
+    """CPUs that it may use."""
 
 
 @dataclass(frozen=True)
@@ -55,43 +61,81 @@ class ClientRun:
     """Signal with which somebody else ended it; None where nobody did."""
     wall_s: float
     last_words: str
+    ended_s: float = 0.0
+    """When it ended, Unix time."""
+    use: ClientUse | None = None
+    """None when it ended before it was looked at."""
 
 
 def arguments(
-    offer: Offer, client: dict[str, Any], server: Server, model_path: str, output: Path
+    offer: Offer,
+    client: dict[str, Any],
+    server: Server,
+    model_path: str,
+    output: Path,
+    prompts: Path | None,
 ) -> list[str]:
     """Return the client's arguments.
 
-    Token ids are sent, so no tokenizer takes part; lengths are fixed (range ratio 1); the
-    client's own warm-up is off, since the workflow warms up and flushes the cache itself.
+    Lengths are fixed (range ratio 1); the client's own warm-up is off, since the workflow warms
+    up and flushes the cache itself. Where token ids are sent, no tokenizer takes part.
     """
-    common = {
+    common: dict[str, Any] = {
         "backend": "sglang",
         "base-url": f"http://127.0.0.1:{server.port}",
-        "dataset-name": offer.dataset,
         "num-prompts": offer.requests,
-        "max-concurrency": offer.concurrency,
-        "random-input-len": offer.input_len,
-        "random-output-len": offer.output_len,
-        "random-range-ratio": "1.0",
         "warmup-requests": 0,
         "ready-check-timeout-sec": 5,
         "seed": offer.seed,
         "output-file": output,
     }
-    switches = ["--tokenize-prompt", "--output-details", "--disable-tqdm"]
+    if offer.concurrency is not None:
+        common["max-concurrency"] = offer.concurrency
+    if offer.request_rate is not None:
+        common["request-rate"] = f"{offer.request_rate:.10g}"
+    switches = ["--output-details", "--disable-tqdm"]
+    if prompts is None:
+        switches.append("--tokenize-prompt")
     if client["kind"] == "rust":
         common |= {"model": server.nonce, "vocab-size": client["vocab_size"]}
         switches.append("--disable-retokenize")
     else:
         common |= {"model": model_path, "served-model-name": server.nonce}
+    common |= _dataset(offer, prompts)
     return [*(f"--{name}={value}" for name, value in common.items()), *switches]
 
 
-def command(client: dict[str, Any], args: list[str]) -> list[str]:
+def _dataset(offer: Offer, prompts: Path | None) -> dict[str, Any]:
+    if prompts is not None:
+        return {
+            "dataset-name": "custom",
+            "dataset-path": prompts,
+            "sharegpt-output-len": offer.output_len,
+        }
+    if offer.dataset == "shared-prefix":
+        prefix_len, groups = offer.prompts["prefix_len"], offer.prompts["groups"]
+        return {
+            "dataset-name": "generated-shared-prefix",
+            "gsp-num-groups": groups,
+            "gsp-prompts-per-group": offer.requests // groups,
+            "gsp-system-prompt-len": prefix_len,
+            "gsp-question-len": offer.input_len - prefix_len,
+            "gsp-output-len": offer.output_len,
+        }
+    return {
+        "dataset-name": offer.dataset,
+        "random-input-len": offer.input_len,
+        "random-output-len": offer.output_len,
+        "random-range-ratio": "1.0",
+    }
+
+
+def command(client: dict[str, Any], args: list[str], burstiness: float = 1.0) -> list[str]:
     """Return the command line of the client."""
     if client["kind"] == "rust":
         return [client["python"], "-I", "-S", str(_RUST), client["extension"], *args]
+    if burstiness != 1:
+        return [client["python"], str(_PYTHON), f"{burstiness:.10g}", *args]
     return [client["python"], "-m", "sglang.benchmark.serving", *args]
 
 
@@ -122,6 +166,9 @@ def run_client(
     """
     folder.mkdir(parents=True)
     output = folder / "result.jsonl"
+    prompts = write_prompts(offer, folder / "prompts.jsonl")
+    args = arguments(offer, client, server, model_path, output.resolve(), prompts)
+    descriptors = _descriptors(offer)
     started = time.monotonic()
     with (
         tempfile.TemporaryDirectory(prefix="sgmatrix-client-") as cwd,
@@ -129,25 +176,28 @@ def run_client(
     ):
         try:
             process = subprocess.Popen(
-                command(client, arguments(offer, client, server, model_path, output.resolve())),
-                env=engine_environment(client["env"]),
+                command(client, args, offer.burstiness),
+                # in one log, what it printed must not come after why it failed
+                env={**engine_environment(client["env"]), "PYTHONUNBUFFERED": "1"},
                 cwd=cwd,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                preexec_fn=proc.die_with_parent,  # noqa: PLW1509 - no other thread runs yet
+                preexec_fn=lambda: _begin(descriptors),  # noqa: PLW1509 - no other thread runs yet
             )
         except OSError as error:
             raise SgmatrixError(
                 "client_setup", f"{client['python']}: {error}", fix="make setup"
             ) from None
         left_alone = False
+        watch = _Watch(process.pid)
         try:
             meanwhile()
-            timed_out = _await(process, server, started + deadline_s)
+            timed_out = _await(process, server, started + deadline_s, watch)
             left_alone = _has_ended(process)
         finally:
+            ended_s = time.time()
             _end(process)
     code = process.returncode if process.returncode >= 0 and not timed_out else None
     return ClientRun(
@@ -159,10 +209,55 @@ def run_client(
         else None,
         wall_s=time.monotonic() - started,
         last_words=_last_words(folder / "client.log"),
+        ended_s=ended_s,
+        use=watch.use(),
     )
 
 
-def _await(process: subprocess.Popen[bytes], server: Server, deadline: float) -> bool:
+def _descriptors(offer: Offer) -> int:
+    """Return how many files the client has to be able to open.
+
+    Raises:
+        SgmatrixError: `client_setup` when the system does not allow so many.
+    """
+    wanted = _SOCKETS_PER_REQUEST * offer.connections
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and wanted > hard:
+        raise SgmatrixError(
+            "client_setup",
+            f"{offer.connections} requests in flight need {wanted} open files, {hard} are allowed",
+            fix=f"ulimit -Hn {wanted}, or a lower concurrency",
+        )
+    return max(wanted, soft)
+
+
+def _begin(descriptors: int) -> None:
+    """Set up the client's process, before it runs."""
+    proc.die_with_parent()
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, hard))
+
+
+class _Watch:
+    """What a client takes of the machine: looked at while it runs, since its end hides it."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._seen: proc.CpuUse | None = None
+
+    def look(self) -> None:
+        self._seen = proc.cpu_use(self._pid) or self._seen
+
+    def use(self) -> ClientUse | None:
+        if self._seen is None:
+            return None
+        cpus = len(os.sched_getaffinity(0))
+        return ClientUse(self._seen.cpu_s, self._seen.delay_s, cpus)
+
+
+def _await(
+    process: subprocess.Popen[bytes], server: Server, deadline: float, watch: _Watch
+) -> bool:
     """Wait for the client, the server's warden or the deadline; tell whether it was the latter."""
     warden = server.watch()
     if warden is None:  # it ended while the client started
@@ -172,6 +267,7 @@ def _await(process: subprocess.Popen[bytes], server: Server, deadline: float) ->
         while (remaining := deadline - time.monotonic()) > 0:
             if select.select(watched, [], [], min(remaining, _POLL_S))[0]:
                 return False
+            watch.look()
             if proc.was_stopped(process.pid):
                 raise SgmatrixError(
                     "interrupted", f"the load client was stopped by a signal, pid {process.pid}"

@@ -1,45 +1,30 @@
-"""One load point on a running server, and the warm-up before the first of them."""
+"""One load point on a running server."""
 
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from sgmatrix.core.clock import Stopwatch, now_utc
+from sgmatrix.core.clock import now_utc
 from sgmatrix.core.errors import SgmatrixError
 from sgmatrix.core.events import emit
-from sgmatrix.core.files import read_json, write_json
-from sgmatrix.core.layout import Layout
+from sgmatrix.core.files import read_json, read_json_or_none, write_json
 from sgmatrix.core.version import HARNESS_VERSION
-from sgmatrix.load.client import ClientRun, Offer, run_client
+from sgmatrix.load.client import ClientRun, run_client
+from sgmatrix.load.evidence import Evidence
+from sgmatrix.load.metrics import derived
+from sgmatrix.load.offer import in_flight, point_offer
 from sgmatrix.load.result import request_rows, summarise
-from sgmatrix.load.validity import validity_flags
-from sgmatrix.node import preflight
-from sgmatrix.node.logwatch import LogWatch
+from sgmatrix.load.serverview import server_view
+from sgmatrix.load.step import CLOSING_S, Step, all_failed, died, ended, failed, skipped, why_not
+from sgmatrix.load.surroundings import surroundings
+from sgmatrix.load.validity import findings, validity_columns
+from sgmatrix.load.warmup import why_cold
+from sgmatrix.node.batchlog import batch_lines, log_size
 from sgmatrix.node.server import Server
 from sgmatrix.node.wire import request
-
-_CLOSING_S = 2.0
-"""After a failed client: how long the warden may take to notice that the server died."""
-_FOLLOWING_S = 60.0
-"""For a warden that has noticed: until its closing record is there."""
-
-
-@dataclass(frozen=True)
-class Step:
-    """What a step of a launch needs to know."""
-
-    layout: Layout
-    cell: str
-    launch: str
-    record: dict[str, Any]
-    """What `launch` published."""
-
-    @property
-    def folder(self) -> Path:
-        return Path(self.record["attempt_dir"])
 
 
 def flush_cache(server: Server) -> bool:
@@ -48,131 +33,6 @@ def flush_cache(server: Server) -> bool:
         return request(server.port, "POST", "/flush_cache", {}, timeout_s=60)[0] == 200
     except OSError:
         return False
-
-
-def _died(closed: dict[str, Any]) -> dict[str, Any]:
-    return _failed(closed["reason"] or "server_crash", closed["root_line"] or closed["detail"])
-
-
-def _failed(reason: str, detail: str) -> dict[str, Any]:
-    return {"status": "failed", "reason": reason, "detail": detail}
-
-
-def _skipped(reason: str) -> dict[str, Any]:
-    return {"status": "skipped", "reason": reason, "detail": None}
-
-
-def _ended(server: Server, timeout_s: float) -> dict[str, Any] | None:
-    """Return how the server ended, if it did while requests failed.
-
-    A front end may answer on when its engine is dead; the log then tells, and the warden is
-    about to close.
-
-    Raises:
-        SgmatrixError: when it was the environment that ended the server.
-    """
-    closed = server.failure(timeout_s)
-    if closed is None and LogWatch(server.attempt_dir / "server.log").death() is not None:
-        closed = server.failure(_FOLLOWING_S)
-    return closed
-
-
-def _why_not(run: ClientRun, server: Server, deadline_s: float) -> dict[str, Any]:
-    """Return the failure that a client run without a result stands for.
-
-    Raises:
-        SgmatrixError: when it was the environment that ended the server.
-    """
-    closed = _ended(server, 0 if run.exit_code == 0 or run.timed_out else _CLOSING_S)
-    if closed is None:
-        preflight.check_disk(server.attempt_dir, 1)  # its own words are then of no help
-    if closed is None and run.killed_by is not None:
-        raise SgmatrixError("interrupted", f"the load client was ended by signal {run.killed_by}")
-    if closed is None and run.exit_code is None and not run.timed_out:
-        closed = server.failure(_FOLLOWING_S)  # the warden ended first, its record is on the way
-    if closed is not None:
-        return _died(closed)
-    if run.timed_out:
-        return _failed("client_timeout", f"not finished after {deadline_s:g} s")
-    return _failed("client_crash", run.last_words)
-
-
-def run_warmup(step: Step) -> dict[str, Any]:
-    """Run full concurrency waves in the cell's own shapes until two agree; keep them apart.
-
-    Returns:
-        The record: `status`, and the throughput of each wave. Also in `warmup.json`.
-
-    Raises:
-        SgmatrixError: when the environment ended the server.
-    """
-    if step.record["live"] is None:
-        record = _skipped(step.record["reason"])
-    else:
-        server = Server.from_record(step.record)
-        with server.in_use():
-            record = _warm_up(step, server)
-    write_json(step.folder / "warmup.json", record)
-    return record
-
-
-def _warm_up(step: Step, server: Server) -> dict[str, Any]:
-    plan = read_json(step.layout.plan)
-    spec = read_json(step.folder / "spec.json")
-    rule, limit_s = spec["warmup"], spec["deadlines"]["warmup_s"]
-    hardest = max(spec["points"], key=lambda point: point["concurrency"])
-    clock = Stopwatch()
-    emit(step.layout.events, "warmup", cell=step.cell, launch=step.launch)
-    waves: list[float] = []
-    agree = False
-    for number in range(rule["max_waves"]):
-        offer = Offer(
-            hardest["dataset"],
-            hardest["concurrency"],
-            hardest["input_len"],
-            hardest["output_len"],
-            hardest["concurrency"],
-            # other prompts than the measured ones, so that nothing of them is cached
-            seed=(hardest["seed"] + 1 + number) % 2**31,
-        )
-        left_s = limit_s - clock.elapsed_s()
-        run = run_client(
-            offer,
-            plan["client"],
-            server,
-            spec["model"]["path"],
-            step.folder / "warmup" / str(number),
-            deadline_s=max(left_s, 1.0),
-        )
-        if run.line is None or run.exit_code != 0:
-            return {**_why_not(run, server, limit_s), "waves_tok_s": waves}
-        try:
-            rows = request_rows(run.line, offer.requests, offer.output_len)
-        except SgmatrixError as refusal:
-            return {**_failed(refusal.code, refusal.facts), "waves_tok_s": waves}
-        metrics = summarise(rows, run.line.get("duration"))
-        if closed := _ended(server, _CLOSING_S) if metrics["failed"] else server.failure(0):
-            return {**_died(closed), "waves_tok_s": waves}
-        rate = metrics.get("output_tok_s")
-        if rate is None:
-            return {**_all_failed(rows), "waves_tok_s": waves}
-        waves.append(float(rate))
-        agree = len(waves) > 1 and abs(waves[-1] - waves[-2]) <= rule["agreement"] * max(waves[-2:])
-        if agree:
-            break
-    return {
-        "status": "ok",
-        "reason": None,
-        "detail": None,
-        "waves_tok_s": waves,
-        "agree": agree,
-        "took_s": clock.elapsed_s(),
-    }
-
-
-def _all_failed(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    first = next(row["error"] for row in rows if row["error"])
-    return _failed("client_crash", f"0 of {len(rows)} requests succeeded: {first[:300]}")
 
 
 def run_point(
@@ -199,7 +59,7 @@ def run_point(
     point = next(one for one in spec["points"] if one["load_id"] == load_id)
     rows: list[dict[str, Any]] = []
     if blocked is not None:
-        record = _skipped(blocked)
+        record = skipped(blocked)
     else:
         server = Server.from_record(step.record)
         with server.in_use():
@@ -216,9 +76,9 @@ def run_point(
     }
     record |= {
         **identity,
+        "asked": record.get("asked"),
         "point_key": point["key"],
         "seed": point["seed"],
-        "asked": point["requests"] if record["status"] != "skipped" else None,
         "client": spec["client"]["id"],
         "harness": HARNESS_VERSION,
     }
@@ -244,24 +104,17 @@ def _measure(
     step: Step, server: Server, spec: dict[str, Any], point: dict[str, Any]
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     if closed := server.failure(0):
-        return _skipped(closed["reason"] or "server_crash"), []
-    plan = read_json(step.layout.plan)
-    warm = spec["warmup"]["max_waves"] > 0
+        return skipped(closed["reason"] or "server_crash"), []
+    client = read_json(step.layout.plan)["client"]
+    warmup = read_json_or_none(step.folder / "warmup.json") or {}
     emit(step.layout.events, "point", cell=step.cell, launch=step.launch, load=point["load_id"])
+    offer = point_offer(point, warmup)
+    log = step.folder / "server.log"
     flushed = flush_cache(server)
-    offer = Offer(
-        point["dataset"],
-        point["concurrency"],
-        point["input_len"],
-        point["output_len"],
-        point["requests"],
-        point["seed"],
-    )
-    limit_s = spec["deadlines"]["point_s"]
-    started_at = now_utc()
+    limit_s, begins, started_at = spec["deadlines"]["point_s"], log_size(log), now_utc()
     run = run_client(
         offer,
-        plan["client"],
+        client,
         server,
         spec["model"]["path"],
         step.folder / "client" / point["load_id"],
@@ -269,26 +122,81 @@ def _measure(
         # the client pauses for a second before it sends: what this job needs later loads now
         meanwhile=lambda: importlib.import_module("sgmatrix.core.parquet"),
     )
-    common = {"started_at": started_at, "client_wall_s": run.wall_s, "cache_flushed": flushed}
+    common: dict[str, Any] = {
+        "started_at": started_at,
+        "asked": offer.requests,
+        "client_wall_s": run.wall_s,
+        "cache_flushed": flushed,
+    }
     if run.line is None or run.exit_code != 0:
-        return {**_why_not(run, server, limit_s), **common}, []
+        return {**why_not(run, server, limit_s), **common}, []
     try:
-        rows = request_rows(run.line, point["requests"], point["output_len"])
+        rows = request_rows(run.line, offer.requests, point["output_len"])
     except SgmatrixError as refusal:
-        return {**_failed(refusal.code, refusal.facts), **common}, []
+        return {**failed(refusal.code, refusal.facts), **common}, []
     metrics = summarise(rows, run.line.get("duration"))
     counts = {name: metrics[name] for name in ("completed", "failed", "duration_s")}
-    if closed := _ended(server, _CLOSING_S) if metrics["failed"] else server.failure(0):
+    if closed := ended(server, CLOSING_S) if metrics["failed"] else server.failure(0):
         # what was answered before the server died is kept, but is no measurement of the load
-        return {**_died(closed), **common, **counts}, rows
+        return {**died(closed), **common, **counts}, rows
     if not metrics["completed"]:
-        return {**_all_failed(rows), **common, **counts}, rows
-    flags = validity_flags(rows, cache_flushed=flushed, warm=warm)
-    record = {
-        "status": "ok",
-        "reason": None,
-        "detail": None,
-        "validity": ",".join(flags) or "valid",
-    }
+        return {**all_failed(rows), **common, **counts}, rows
+    evidence = _evidence(step, spec, point, warmup, run, rows, metrics, begins, flushed)
+    record = {"status": "ok", "reason": None}
     first_error = next((row["error"] for row in rows if row["error"]), None)
-    return {**record, **common, **metrics, "detail": first_error}, rows
+    verdict = validity_columns(findings(evidence, spec["validity"]))
+    return {**record, **common, **evidence.metrics, **verdict, "detail": first_error}, rows
+
+
+def _evidence(
+    step: Step,
+    spec: Mapping[str, Any],
+    point: Mapping[str, Any],
+    warmup: Mapping[str, Any],
+    run: ClientRun,
+    rows: list[dict[str, Any]],
+    metrics: Mapping[str, Any],
+    begins: int,
+    flushed: bool,
+) -> Evidence:
+    """Bring together what is known of a point that was measured."""
+    asked = in_flight(point)
+    enough = None if asked is None else spec["validity"]["min_load_share"] * asked
+    view = server_view(batch_lines(step.folder / "server.log", begins), enough)
+    window = (run.ended_s - (metrics["duration_s"] or run.wall_s), run.ended_s)
+    around = surroundings(
+        step.folder / "telemetry.jsonl",
+        window,
+        hz=spec["telemetry"]["hz"],
+        devices=(step.record["live"] or {}).get("devices", ()),
+    )
+    more = derived(point, rows, metrics, view, around, spec["cell"]["gpus"])
+    use = run.use
+    more |= {
+        "client_cpu_cores": use.cpu_s / run.wall_s if use else None,
+        "client_delay_share": use.delay_s / run.wall_s if use else None,
+    }
+    return Evidence(
+        point=point,
+        rows=rows,
+        metrics={**metrics, **more, "window_s": list(window)},
+        server=view,
+        pool=step.record.get("info") or {},
+        client=use,
+        client_wall_s=run.wall_s,
+        surroundings=around,
+        cache_flushed=flushed,
+        cold=why_cold(warmup) or _spoilt(step.folder),
+    )
+
+
+def _spoilt(folder: Path) -> str | None:
+    """Return why a server is not as fresh as its warm-up left it; None where it is.
+
+    A server that had to throw requests out of a full pool may stay slow long after.
+    """
+    for path in sorted((folder / "points").glob("*.json")):
+        record = read_json(path)
+        if record.get("retracted"):
+            return f"requests were retracted at {record['load_id']}, on this same server"
+    return None

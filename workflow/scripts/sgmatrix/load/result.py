@@ -42,14 +42,14 @@ def request_rows(line: dict[str, Any], asked: int, output_len: int) -> list[dict
 def _row(
     index: int,
     requested: int,
-    input_len: int,
-    tokens: int,
+    input_len: int | None,
+    tokens: int | None,
     ttft_s: float | None,
-    itls_s: list[float],
+    itls_s: list[float] | None,
     text: str,
     error: str | None,
 ) -> dict[str, Any]:
-    problem = error or _problem(tokens, ttft_s, text)
+    problem = error or _problem(input_len, tokens, ttft_s, itls_s, text)
     row: dict[str, Any] = {
         "request": index,
         "ok": problem is None,
@@ -62,24 +62,35 @@ def _row(
         "e2e_ms": None,
         "itl_ms": None,
     }
-    if problem is None and ttft_s is not None:
+    if problem is None and ttft_s is not None and tokens is not None and itls_s is not None:
         decode_s = math.fsum(itls_s)
         row |= {
             "output_tokens": tokens,
             "ttft_ms": 1e3 * ttft_s,
             "e2e_ms": 1e3 * (ttft_s + decode_s),
-            # one token has no time per further token
-            "tpot_ms": 1e3 * decode_s / (tokens - 1) if tokens > 1 else None,
+            # one token has no time per further token, nor have tokens that came in one piece
+            "tpot_ms": 1e3 * decode_s / (tokens - 1) if tokens > 1 and itls_s else None,
             "itl_ms": [1e3 * gap for gap in itls_s],
         }
     return row
 
 
-def _problem(tokens: int, ttft_s: float | None, text: str) -> str | None:
+def _problem(
+    input_len: int | None,
+    tokens: int | None,
+    ttft_s: float | None,
+    itls_s: list[float] | None,
+    text: str,
+) -> str | None:
+    """Return why a request that the client calls a success is none; None where it is one."""
     if ttft_s is None or not math.isfinite(ttft_s) or ttft_s <= 0:
         return "no first token"
-    if tokens < 1:
+    if tokens is None or tokens < 1:
         return "no output token"
+    if input_len is None:
+        return "no count of prompt tokens"
+    if itls_s is None or not all(math.isfinite(gap) for gap in itls_s):
+        return "a time between tokens is no number"
     return None if text else "empty text"
 
 
@@ -102,6 +113,8 @@ def summarise(
     from sgmatrix.core.schemas import LATENCIES, QUANTILES
 
     ok = [row for row in rows if row["ok"]]
+    if duration_s is not None and not 0 < duration_s < math.inf:
+        duration_s = None  # also what is no number
     out: dict[str, float | int | None] = {
         "completed": len(ok),
         "failed": len(rows) - len(ok),

@@ -28,7 +28,7 @@ def die_with_parent() -> None:
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
-_abandoned: set[int] = set()
+_set_aside: set[int] = set()
 
 
 def stat_fields(pid: int) -> list[str] | None:
@@ -94,20 +94,23 @@ def wait_gone(identity: Identity, timeout_s: float) -> bool:
         os.close(descriptor)
 
 
-def abandon(pid: int) -> None:
-    """Give up a child of ours that not even SIGKILL ends (state D): nobody waits for it."""
-    _abandoned.add(pid)
+def set_aside(pid: int) -> None:
+    """Leave a child of ours out of every tree: it is no part of the server.
+
+    A helper of ours, or one that not even SIGKILL ends (state D): then nobody waits for it.
+    """
+    _set_aside.add(pid)
 
 
 def children(pid: int) -> list[int]:
-    """Return the direct children of a process, without those that were given up."""
+    """Return the direct children of a process, without those that were set aside."""
     found: list[int] = []
     with contextlib.suppress(OSError):  # it may end while we look; pathlib's glob would raise too
         for task in os.listdir(f"/proc/{pid}/task"):
             with contextlib.suppress(OSError):
                 text = Path(f"/proc/{pid}/task/{task}/children").read_text()
                 found += [int(child) for child in text.split()]
-    return [child for child in found if child not in _abandoned]
+    return [child for child in found if child not in _set_aside]
 
 
 def tree(pid: int) -> list[int]:
@@ -136,7 +139,7 @@ def reap(statuses: dict[int, int] | None = None) -> None:
             pid, status = os.waitpid(-1, os.WNOHANG)
             if not pid:
                 return
-            _abandoned.discard(pid)
+            _set_aside.discard(pid)
             if statuses is not None:
                 statuses[pid] = os.waitstatus_to_exitcode(status)
 
@@ -175,6 +178,35 @@ def end_tree(grace_s: float, statuses: dict[int, int], kill_s: float = 10.0) -> 
                 break
             time.sleep(0.005)
     return "survivors"
+
+
+@dataclass(frozen=True)
+class CpuUse:
+    """What a process has taken of the machine's CPUs since it began."""
+
+    cpu_s: float
+    """User and system time of all its threads."""
+    delay_s: float
+    """Time that its living threads were ready to run and waited for a CPU."""
+
+
+def cpu_use(pid: int) -> CpuUse | None:
+    """Return what a living process has taken; None when it is gone, or the kernel does not say.
+
+    The delay is the second number of `schedstat`, in nanoseconds.
+    """
+    fields = stat_fields(pid)
+    if fields is None or fields[0] in "ZX":
+        return None
+    delay_ns = 0
+    try:
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                delay_ns += int(Path(f"/proc/{pid}/task/{task}/schedstat").read_text().split()[1])
+    except (OSError, IndexError, ValueError):
+        return None
+    ticks = int(fields[11]) + int(fields[12])
+    return CpuUse(ticks / os.sysconf("SC_CLK_TCK"), delay_ns / 1e9)
 
 
 def listening_inodes(port: int) -> set[str]:

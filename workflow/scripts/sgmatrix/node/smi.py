@@ -104,7 +104,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait()
     else:
         _stuck.append(process)
-        proc.abandon(process.pid)
+        proc.set_aside(process.pid)
 
 
 def _text(descriptor: int) -> str:

@@ -36,6 +36,7 @@ from sgmatrix.node.climb import Climb
 from sgmatrix.node.lease import Lease, device_names, try_lease
 from sgmatrix.node.leftovers import end_leftovers, token_of
 from sgmatrix.node.logwatch import LogWatch
+from sgmatrix.node.sampling import Sampling
 from sgmatrix.node.verdict import DIED, Verdict, judge
 from sgmatrix.node.wakeups import Closing, Wakeups
 
@@ -67,6 +68,7 @@ class Warden:
         """Every process of the server that was seen."""
         self.leftovers: list[str] = []
         """Processes of earlier servers that were ended before this one began."""
+        self.sampling = Sampling()
         self.wakeups = Wakeups(self.run_dir / "control", spec["owner"])
 
     def tell(self, event: str, **facts: Any) -> None:
@@ -166,6 +168,13 @@ class Warden:
             "--served-model-name",
             self.nonce,
         ]
+        self.sampling.start(
+            self.attempt_dir / "telemetry.jsonl",
+            self.run_dir / "sampler.json",
+            hz=self.spec["telemetry"]["hz"],
+            owner=self.spec["owner"],
+            devices=self.lease.devices,
+        )
         self._emit("starting", attempt=self.spec["attempt"])
         with (self.attempt_dir / "server.log").open("xb") as log:
             self.times["started"] = time.time()
@@ -313,6 +322,7 @@ class Warden:
         if how == "survivors" or (self.server is not None and not port_free):
             reason = "drain_failed"
             detail = f"processes left: {proc.tree(os.getpid())}, port {self.port} free: {port_free}"
+        self.sampling.stop()
         if reason == "drain_failed" and self.lease is not None:
             self.lease.note_failed_drain(self._note(), detail)
         self.times["closed"] = time.time()

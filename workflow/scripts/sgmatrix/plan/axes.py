@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 from sgmatrix.core.errors import SgmatrixError
 from sgmatrix.plan.bundles import parallelism_flags
+from sgmatrix.plan.closed import AxisValue
 from sgmatrix.plan.oea import oea_environment, oea_text
-from sgmatrix.plan.parts import AxisValue
 
 Point = dict[str, AxisValue]
 """One point of the matrix: axis name to value; None means that it is not given."""

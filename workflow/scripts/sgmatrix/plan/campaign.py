@@ -12,23 +12,18 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from sgmatrix.core.errors import Refusal
+from sgmatrix.plan.closed import AxisValue, Closed, Name, VariableName, Word
+from sgmatrix.plan.load_parts import Load, Telemetry, Validity, Warmup
 from sgmatrix.plan.parts import (
-    AxisValue,
-    Closed,
     Deadlines,
     Engine,
-    Load,
     Model,
-    Name,
     Node,
     Override,
     Patch,
     Rerun,
     Server,
-    VariableName,
     Variables,
-    Warmup,
-    Word,
     axis_name_problem,
 )
 from sgmatrix.plan.problems import problem_lines
@@ -74,6 +69,8 @@ class Campaign(Closed):
     )
     load: Load
     warmup: Warmup = Warmup()
+    telemetry: Telemetry = Telemetry()
+    validity: Validity = Validity()
     server: Server = Server()
     deadlines: Deadlines = Deadlines()
     rerun: Rerun | None = None

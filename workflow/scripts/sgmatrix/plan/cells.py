@@ -22,10 +22,10 @@ from sgmatrix.plan.axes import (
 )
 from sgmatrix.plan.bundles import ranks_of
 from sgmatrix.plan.campaign import Campaign
+from sgmatrix.plan.closed import AxisValue
 from sgmatrix.plan.engines import Installation, project_paths
 from sgmatrix.plan.model import ModelFacts
 from sgmatrix.plan.overrides import Settings
-from sgmatrix.plan.parts import AxisValue
 from sgmatrix.plan.patched_copy import PatchedCopy, python_path
 from sgmatrix.plan.patches import patch_hash, planned_copy
 

@@ -2,34 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from sgmatrix.core.files import read_json_or_none
-from sgmatrix.core.hashing import digest
 from sgmatrix.core.layout import Layout
-from sgmatrix.core.version import HARNESS_VERSION
 from sgmatrix.plan.campaign import Campaign
 from sgmatrix.plan.cells import Cell
 from sgmatrix.plan.growth import share_out
+from sgmatrix.plan.loads import LoadPoint, load_points
 from sgmatrix.plan.overrides import Settings
-from sgmatrix.plan.parts import Load
-
-
-@dataclass(frozen=True)
-class LoadPoint:
-    """What one benchmark job offers to one launch."""
-
-    load_id: str
-    dataset: str
-    concurrency: int
-    input_len: int
-    output_len: int
-    requests: int
-    seed: int
-    key: str
 
 
 @dataclass(frozen=True)
@@ -47,12 +30,6 @@ class Launch:
     def is_done(self, layout: Layout) -> bool:
         """Tell whether the attempt that is asked for is complete."""
         return (layout.attempt(self.cell, self.launch, self.attempt) / "teardown.json").exists()
-
-
-def derive_seed(campaign_seed: int, launch: str, load_id: str) -> int:
-    """Return the seed of one point: the same for all cells, so that arms see the same prompts."""
-    text = f"{campaign_seed}/{launch}/{load_id}"
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") >> 1
 
 
 def asked_attempt(
@@ -83,36 +60,6 @@ def asked_attempt(
     return int(final["asked_attempt"])
 
 
-def _load_points(
-    load: Load, cell: Cell, launch: str, client: dict[str, Any], warmup: dict[str, Any]
-) -> tuple[LoadPoint, ...]:
-    points = []
-    for concurrency in load.concurrency:
-        load_id = f"c{concurrency:04d}-i{load.input_len}-o{load.output_len}-{load.dataset}"
-        requests = max(load.requests.min, load.requests.per_concurrency * concurrency, concurrency)
-        seed = derive_seed(load.seed, launch, load_id)
-        offered = {
-            "load": load_id,
-            "requests": requests,
-            "seed": seed,
-            "client": client["id"],
-            "warmup": warmup,
-        }
-        points.append(
-            LoadPoint(
-                load_id=load_id,
-                dataset=load.dataset,
-                concurrency=concurrency,
-                input_len=load.input_len,
-                output_len=load.output_len,
-                requests=requests,
-                seed=seed,
-                key=digest({"cell": cell.key, "harness": HARNESS_VERSION, **offered}),
-            )
-        )
-    return tuple(points)
-
-
 def _order(campaign: Campaign, how: Mapping[str, Settings]) -> Iterator[tuple[str, str]]:
     """Yield (cell, launch) in the order of measuring.
 
@@ -132,6 +79,7 @@ def shared_out_launches(
     cells: Mapping[str, Cell],
     how: Mapping[str, Settings],
     client: dict[str, Any],
+    prompts: Mapping[str, Any],
     layout: Layout,
 ) -> list[tuple[str, str, tuple[LoadPoint, ...]]]:
     """Return (cell, launch, points) in the order of measuring; extra launches come last."""
@@ -141,7 +89,9 @@ def shared_out_launches(
     for cell, number in _order(campaign, how):
         points = {
             point.load_id: point
-            for point in _load_points(how[cell].load, cells[cell], number, client, warmup)
+            for point in load_points(
+                how[cell].load, cells[cell], number, client=client, warmup=warmup, prompts=prompts
+            )
         }
         for name, loads in share_out(layout, cell, number, cells[cell].key, list(points)):
             one = (cell, name, tuple(points[load] for load in loads))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from sgmatrix.plan.closed import AxisValue
+from sgmatrix.plan.load_parts import Load
 from sgmatrix.plan.model import ModelFacts
-from sgmatrix.plan.parts import AxisValue, Load
 
 
 def _size(flags: Mapping[str, AxisValue], name: str) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 from sgmatrix.core.hashing import digest
 from sgmatrix.plan.axes import Point, canonical
 from sgmatrix.plan.campaign import Campaign
-from sgmatrix.plan.parts import AxisValue
+from sgmatrix.plan.closed import AxisValue
 
 Condition = Mapping[str, AxisValue | list[AxisValue]]
 """Axis values that hold together; a list holds when one of its values does."""

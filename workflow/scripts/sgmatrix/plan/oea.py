@@ -12,8 +12,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from sgmatrix.core.errors import SgmatrixError
+from sgmatrix.plan.closed import AxisValue
 from sgmatrix.plan.model import ModelFacts
-from sgmatrix.plan.parts import AxisValue, Oea
+from sgmatrix.plan.parts import Oea
 
 PLUGIN = "sglang_oea"
 """Distribution that an engine must have installed for a cell with OEA on."""

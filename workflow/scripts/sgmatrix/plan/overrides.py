@@ -10,8 +10,10 @@ from pydantic import BaseModel
 
 from sgmatrix.plan.axes import Point
 from sgmatrix.plan.campaign import Campaign
+from sgmatrix.plan.closed import AxisValue
+from sgmatrix.plan.load_parts import Load
 from sgmatrix.plan.matrix import meets
-from sgmatrix.plan.parts import AxisValue, Deadlines, Load, Override
+from sgmatrix.plan.parts import Deadlines, Override
 
 
 @dataclass(frozen=True)

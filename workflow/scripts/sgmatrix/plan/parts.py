@@ -5,26 +5,13 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from sgmatrix.core.redact import is_secret_name
-
-AxisValue = bool | int | float | str | dict[str, Any] | list[bool | int | float | str] | None
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$")]
-Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$")]
-"""A name that axis values are put together from, as in `p2p-off+small-buffers`."""
-VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
-Concurrency = Annotated[int, Field(ge=1, le=65536)]
-Seconds = Annotated[float, Field(gt=0)]
-
+from sgmatrix.plan.closed import AxisValue, Closed, Name, Seconds, VariableName
+from sgmatrix.plan.load_parts import LoadOverride
 
 _OUR_VARIABLES = {"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"}
-
-
-class Closed(BaseModel):
-    """A model that refuses unknown keys and numbers in disguise (text, booleans)."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 def checked_names(value: dict[str, Any]) -> dict[str, Any]:
@@ -78,56 +65,6 @@ class Engine(Closed):
     min_free_memory_mb: int = Field(
         0, ge=0, description="MiB of host memory that a launch needs free"
     )
-
-
-def sorted_once(concurrency: list[int]) -> list[int]:
-    """Return load points from the lowest up; refuse one that stands twice."""
-    if len(set(concurrency)) < len(concurrency):
-        raise ValueError("a concurrency stands twice")
-    return sorted(concurrency)
-
-
-class Requests(Closed):
-    """How many requests a load point offers: max(min, per_concurrency x concurrency)."""
-
-    min: int = Field(8, ge=1, description="requests per load point, at the least")
-    per_concurrency: int = Field(4, ge=1, description="requests per stream")
-
-
-class Client(Closed):
-    """SGLang's own load client, one and the same for all cells of a campaign."""
-
-    engine: str | None = Field(None, description="installation it comes from; default: `engine`")
-    kind: Literal["auto", "rust", "python"] = Field("auto", description="auto: rust where it is")
-
-
-class Load(Closed):
-    """What is offered to every running server."""
-
-    dataset: Literal["random-ids"] = Field(
-        "random-ids", description="random token ids of fixed lengths, no download"
-    )
-    concurrency: list[Concurrency] = Field(
-        min_length=1,
-        description="requests in flight; one load point each, measured from the lowest",
-    )
-    input_len: int = Field(ge=1, description="prompt tokens per request")
-    output_len: int = Field(ge=1, description="output tokens per request")
-    requests: Requests = Requests()
-    seed: int = Field(1, ge=0, lt=2**31, description="campaign seed; each point derives its own")
-    client: Client = Client()
-
-    @field_validator("concurrency")
-    @classmethod
-    def _unique(cls, value: list[int]) -> list[int]:
-        return sorted_once(value)
-
-
-class Warmup(Closed):
-    """Full concurrency waves in the cell's own shapes until two of them agree."""
-
-    max_waves: int = Field(3, ge=0, le=100, description="0: no warm-up, points are flagged cold")
-    agreement: float = Field(0.1, gt=0, lt=1, description="relative difference of two waves")
 
 
 class Server(Closed):
@@ -199,22 +136,6 @@ class Patch(Closed):
 
     about: str = Field("", description="why; shown in the report")
     edits: list[Edit] = Field(min_length=1, description="what is changed, in this order")
-
-
-class LoadOverride(Closed):
-    """Keys of `load` that are other for some cells."""
-
-    concurrency: list[Concurrency] | None = Field(
-        None, min_length=1, description="instead of `load.concurrency`"
-    )
-    input_len: int | None = Field(None, ge=1, description="instead of `load.input_len`")
-    output_len: int | None = Field(None, ge=1, description="instead of `load.output_len`")
-    requests: Requests | None = Field(None, description="instead of `load.requests`")
-
-    @field_validator("concurrency")
-    @classmethod
-    def _unique(cls, value: list[int] | None) -> list[int] | None:
-        return None if value is None else sorted_once(value)
 
 
 class DeadlinesOverride(Closed):

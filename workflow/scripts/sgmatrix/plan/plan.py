@@ -11,18 +11,20 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from sgmatrix.core.errors import SgmatrixError
 from sgmatrix.core.layout import Layout
 from sgmatrix.core.version import HARNESS_VERSION
 from sgmatrix.plan.axes import value_text
 from sgmatrix.plan.campaign import Campaign
 from sgmatrix.plan.cells import Cell
 from sgmatrix.plan.checked_cells import checked_cells, installations_of
+from sgmatrix.plan.client import client_facts
 from sgmatrix.plan.engines import Installation, engine_facts
-from sgmatrix.plan.launches import Launch, LoadPoint, asked_attempt, shared_out_launches
+from sgmatrix.plan.launches import Launch, asked_attempt, shared_out_launches
+from sgmatrix.plan.loads import LoadPoint
 from sgmatrix.plan.matrix import expand
 from sgmatrix.plan.model import ModelFacts, model_facts
 from sgmatrix.plan.overrides import Settings
+from sgmatrix.plan.prompts import prompt_facts
 
 
 @dataclass(frozen=True)
@@ -52,26 +54,6 @@ class Plan:
                 yield launch, point
 
 
-def _client(campaign: Campaign, engine: Installation, model: ModelFacts) -> dict[str, Any]:
-    kind = campaign.load.client.kind
-    if kind == "auto":
-        kind = "rust" if engine.client_extension else "python"
-    if kind == "rust" and engine.client_extension is None:
-        raise SgmatrixError(
-            "client_setup",
-            f"engines.{engine.name} has no Rust load client",
-            fix="set load.client.kind to auto or python",
-        )
-    return {
-        "id": f"sglang-{kind} {engine.version}",
-        "kind": kind,
-        "python": engine.python,
-        "env": dict(engine.env),
-        "extension": engine.client_extension,
-        "vocab_size": model.vocab_size,
-    }
-
-
 def make_plan(
     campaign: Campaign,
     layout: Layout,
@@ -96,7 +78,9 @@ def make_plan(
     matrix = expand(campaign)
     points = list(matrix.points)
     engines = installations_of(campaign, points, project)
-    client = _client(campaign, engines[campaign.load.client.engine or campaign.engine], model)
+    source = engines[campaign.load.client.engine or campaign.engine]
+    client = client_facts(campaign.load, source, model)
+    prompts = prompt_facts(campaign.load, project)
     cells, how = checked_cells(campaign, matrix, engines, model, project)
     rerun = campaign.rerun is not None
     launches = tuple(
@@ -109,7 +93,7 @@ def make_plan(
             points=served,
         )
         for position, (cell, name, served) in enumerate(
-            shared_out_launches(campaign, cells, how, client, layout)
+            shared_out_launches(campaign, cells, how, client, prompts, layout)
         )
     )
     return Plan(
@@ -121,7 +105,8 @@ def make_plan(
         engines=engines,
         client=client,
         settings={
-            name: getattr(campaign, name).model_dump() for name in ("warmup", "server", "node")
+            name: getattr(campaign, name).model_dump()
+            for name in ("warmup", "telemetry", "validity", "server", "node")
         },
         excluded=matrix.excluded,
         reproduce={cell.id: cell_campaign(campaign, cell, how[cell.id]) for cell in cells.values()},

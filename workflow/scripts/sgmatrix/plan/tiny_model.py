@@ -15,6 +15,7 @@ Not here  a generation_config.json: SGLang 0.5.23 starts without one, and sample
 from pathlib import Path
 
 from sgmatrix.core.files import write_json
+from sgmatrix.plan.topics import COMMON, TOPICS
 
 VOCAB_SIZE = 32_768
 """Large, because a random prompt of the load client is a run of successive ids: with few ids
@@ -80,6 +81,9 @@ def model_config() -> dict[str, object]:
 def tokenizer() -> dict[str, object]:
     """Return tokenizer.json: one id per word, words split at white space."""
     words = [END_OF_TEXT, UNKNOWN, *(f"w{number:05d}" for number in range(2, VOCAB_SIZE))]
+    # prompts about topics are of these words; each is one token
+    real = " ".join((*TOPICS.values(), COMMON)).split()
+    words[-len(real) :] = real
     end_of_text = {
         "id": 0,
         "content": END_OF_TEXT,

@@ -36,9 +36,27 @@ class LoadPoint:
     """What a cell did at one load point."""
 
     workload: Workload
-    concurrency: int
+    concurrency: int | None
+    """Of the closed loop."""
+    request_rate: float | None
+    """Of the open loop, requests per second."""
     output_tok_s: Figure | None
     tpot_ms: Figure | None
+
+    @property
+    def at(self) -> str:
+        """Return what is offered, as a reader knows it: `8`, or `2.5/s`."""
+        return offered(self.concurrency, self.request_rate)
+
+    @property
+    def key(self) -> tuple[Workload, str]:
+        """Return what two cells have to have in common to be compared at it."""
+        return self.workload, self.at
+
+
+def offered(concurrency: int | None, request_rate: float | None) -> str:
+    """Return a load in short."""
+    return f"{concurrency}" if request_rate is None else f"{request_rate:.10g}/s"
 
 
 @dataclass(frozen=True)
@@ -78,18 +96,21 @@ def _figure(rows: Sequence[Row], column: str, kind: Kind) -> Figure | None:
 
 
 def _load_points(rows: Iterable[Row]) -> tuple[LoadPoint, ...]:
-    groups: dict[tuple[Workload, int], list[Row]] = {}
+    groups: dict[tuple[Workload, float, float], list[Row]] = {}
     for row in rows:
         workload = (row["dataset"], row["input_len"], row["output_len"])
-        groups.setdefault((workload, row["concurrency"]), []).append(row)
+        # closed loop first, each from the lowest up
+        order = (row.get("request_rate") or 0.0, row["concurrency"] or 0)
+        groups.setdefault((workload, *order), []).append(row)
     return tuple(
         LoadPoint(
-            workload,
-            concurrency,
+            key[0],
+            group[0]["concurrency"],
+            group[0].get("request_rate"),
             _figure(group, "output_tok_s", "throughput"),
             _figure(group, "tpot_ms_mean", "latency"),
         )
-        for (workload, concurrency), group in sorted(groups.items())
+        for key, group in sorted(groups.items())
     )
 
 

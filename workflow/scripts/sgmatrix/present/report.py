@@ -20,7 +20,7 @@ from sgmatrix.core.flags import Flag, flags_of
 from sgmatrix.core.layout import Layout
 from sgmatrix.core.reasons import REASONS
 from sgmatrix.dataset.collect import Attempt, read_attempts
-from sgmatrix.present.cells import CellView, Figure, LoadPoint, Workload, cell_views
+from sgmatrix.present.cells import CellView, Figure, LoadPoint, Workload, cell_views, offered
 from sgmatrix.present.outcome import Outcome, outcome, rerun_command
 from sgmatrix.present.plots import COLOURS, MUTED, PAGE, Curve, Mark, draw
 from sgmatrix.present.points import Row, csv_text, read_points
@@ -121,7 +121,9 @@ def charts(cells: Sequence[CellView]) -> list[Charts]:
                 marks = [
                     Mark(load.concurrency, figure.mean, figure.low, figure.high, figure.barred)
                     for load in cell.loads
-                    if load.workload == workload and (figure := getattr(load, column))
+                    if load.workload == workload
+                    and load.concurrency is not None
+                    and (figure := getattr(load, column))
                 ]
                 curves.append(
                     Curve(
@@ -158,12 +160,10 @@ def _trusted(load: LoadPoint | None) -> Figure | None:
     return None if figure is None or figure.barred else figure
 
 
-def _best_of(cell: CellView, common: set[tuple[Workload, int]] | None) -> LoadPoint | None:
+def _best_of(cell: CellView, common: set[tuple[Workload, str]] | None) -> LoadPoint | None:
     """Return the trusted point of the highest throughput, of those load points; None: all."""
     loads = [
-        load
-        for load in cell.loads
-        if _trusted(load) and (common is None or (load.workload, load.concurrency) in common)
+        load for load in cell.loads if _trusted(load) and (common is None or load.key in common)
     ]
     return max(loads, key=lambda load: _mean(load.output_tok_s), default=None)
 
@@ -173,9 +173,7 @@ def headline(cells: Sequence[CellView]) -> Headline:
     base = cells[0] if cells else None
     base_top = _best_of(base, None) if base else None
     # another load is another question: cells are compared where the base was measured too
-    common = (
-        {(load.workload, load.concurrency) for load in base.loads} if base and base_top else None
-    )
+    common = {load.key for load in base.loads} if base and base_top else None
     tops = {
         cell.cell: top for cell in cells if cell.status == "ok" and (top := _best_of(cell, common))
     }
@@ -220,19 +218,25 @@ def failure_lines(cell: CellView) -> list[tuple[str, Outcome]]:
 
 
 def doubts(cells: Sequence[CellView]) -> list[tuple[Flag, list[tuple[str, str]]]]:
-    """Return each flag with the cells that have it: (cell, at which concurrencies)."""
-    found: dict[str, tuple[Flag, dict[str, list[str]]]] = {}
+    """Return each flag with the cells that have it: (cell, at which loads)."""
+    found: dict[str, tuple[Flag, dict[str, list[Row]]]] = {}
     for cell in cells:
         for row in cell.flagged:
             for flag in flags_of(row["validity"]):
                 _, where = found.setdefault(flag.name, (flag, {}))
-                at = where.setdefault(cell.cell, [])
-                if str(row["concurrency"]) not in at:
-                    at.append(str(row["concurrency"]))
+                where.setdefault(cell.cell, []).append(row)
     return [
-        (flag, [(cell, ", ".join(at)) for cell, at in where.items()])
+        (flag, [(cell, _at_loads(rows)) for cell, rows in where.items()])
         for flag, where in found.values()
     ]
+
+
+def _at_loads(rows: Sequence[Row]) -> str:
+    """Return the loads of some points, each once: `concurrency 1, 8`, or `2.5/s`."""
+    closed = [offered(row["concurrency"], None) for row in rows if row["concurrency"] is not None]
+    opened = [offered(None, rate) for row in rows if (rate := row.get("request_rate")) is not None]
+    kinds = (("concurrency ", closed), ("", opened))
+    return ", ".join(name + ", ".join(dict.fromkeys(loads)) for name, loads in kinds if loads)
 
 
 def provenance(
@@ -298,6 +302,7 @@ def render(layout: Layout, points: Path) -> tuple[str, str]:
         "noise": noise_text,
         "headline_metrics": headline_metrics,
     }
+    environment.globals["offered"] = offered
     html = environment.get_template("report.html.j2").render(
         plan=plan,
         cells=cells,

@@ -1,8 +1,9 @@
 """What MLflow is told of one launch attempt, as plain data: a pure function of its records.
 
 Names and meanings of the metrics: `by_concurrency/…` have the concurrency as their step, so
-that MLflow's own charts are curves; `summary/…`, `phase/…` have one value. What was not
-measured is not there. Not here: MLflow itself (`present.track`).
+that MLflow's own charts are curves; `by_request_rate/…` have requests per 1,000 s; `summary/…`,
+`phase/…` have one value. What was not measured is not there.
+Not here: MLflow itself (`present.track`).
 """
 
 from __future__ import annotations
@@ -35,6 +36,16 @@ BY_CONCURRENCY = (
     "tpot_ms_p99",
     "itl_ms_p99",
     "e2e_ms_p99",
+    "steady_output_tok_s",
+    "peak_output_tok_s",
+    "tok_s_per_user",
+    "output_tok_s_per_gpu",
+    "goodput_request_s",
+    "concurrency_mean",
+    "running_mean",
+    "cached_share",
+    "power_w_mean",
+    "energy_j_per_output_tok",
 )
 LOG_LINES = 200
 
@@ -96,12 +107,16 @@ def launch_metrics(
             "ok_ratio": ok_ratio([row])
         }
         values += [
-            Value(f"by_concurrency/{name}", value, time_ms, row["concurrency"])
+            _on_series(row, name, value, time_ms)
             for name, value in found.items()
             if value is not None
         ]
     single = next((row for row in points if row["concurrency"] == 1), {})
-    rates = [(rate, row["concurrency"]) for row in points if (rate := _rate(row)) is not None]
+    rates = [
+        (rate, row["concurrency"])
+        for row in points
+        if row["concurrency"] is not None and (rate := _rate(row)) is not None
+    ]
     peak, at = max(rates, default=(None, None))
     once: dict[str, float | None] = {
         "summary/peak_output_tok_s": peak,
@@ -115,6 +130,13 @@ def launch_metrics(
         *values,
         *(Value(key, float(value), end_ms, 0) for key, value in once.items() if value is not None),
     )
+
+
+def _on_series(row: Row, name: str, value: float, time_ms: int) -> Value:
+    """Return a value on the curve of its kind of load, whose step is a whole number."""
+    if (rate := row.get("request_rate")) is not None:
+        return Value(f"by_request_rate/{name}", value, time_ms, round(1000 * rate))
+    return Value(f"by_concurrency/{name}", value, time_ms, row["concurrency"])
 
 
 def _rate(row: Row) -> float | None:
@@ -213,6 +235,7 @@ def attempt_run(attempt: Attempt) -> Run | None:
                 name: planned[name]
                 for name in ("load_id", "concurrency", "input_len", "output_len")
             },
+            "request_rate": planned.get("request_rate"),
             **record,
         }
         points.append({**row, "detail": clean(row["detail"])} if row.get("detail") else row)

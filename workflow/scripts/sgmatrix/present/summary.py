@@ -28,7 +28,7 @@ def _line(view: CellView) -> tuple[str, ...]:
         " ".join(reasons) if view.status == "failed" else view.status,
         f"{view.ok}/{view.planned}",
         _number(best.output_tok_s if best else None, ",.0f"),
-        str(best.concurrency) if best else "",
+        best.at if best else "",
         _number(best.tpot_ms if best else None, ".2f"),
         _number(single.tpot_ms if single else None, ".2f"),
         " ".join(sorted(flags)),

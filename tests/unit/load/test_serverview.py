@@ -1,0 +1,89 @@
+"""A load point as the server saw it, from made-up batches."""
+
+import pytest
+
+from sgmatrix.load.serverview import server_view
+from sgmatrix.node.batchlog import BatchLine
+
+
+def decode(running, tok_s, *, at=0.0, queued=0, rank=0, usage=0.1, graph=None):
+    return BatchLine(at, "decode", rank, running, queued, usage, output_tok_s=tok_s, graph=graph)
+
+
+def prefill(running, new=64, cached=0, *, rank=0):
+    return BatchLine(0.0, "prefill", rank, running, 0, new_tokens=new, cached_tokens=cached)
+
+
+def test_what_ran_and_what_waited_is_taken_from_the_decode_lines():
+    lines = [prefill(0), decode(8, 900.0, usage=0.2), decode(4, 500.0, queued=2, usage=0.5)]
+    view = server_view(lines, asked=None)
+
+    assert (view.decode_lines, view.running_mean, view.running_max) == (2, 6.0, 8)
+    assert (view.queued_max, view.queued_share, view.token_usage_max) == (2, 0.5, 0.5)
+    assert view.peak_output_tok_s == 900.0
+
+
+def test_who_waits_while_enough_run_waits_for_nothing():
+    lines = [decode(8, 900.0, queued=1), decode(4, 500.0, queued=1)]
+
+    assert server_view(lines, asked=7.6).queued_share == 0.5
+    assert server_view(lines, asked=3.8).queued_share == 0.0
+
+
+def test_the_cached_share_is_of_all_prompt_tokens():
+    lines = [prefill(0, new=30, cached=10), prefill(1, new=50, cached=10)]
+
+    assert server_view(lines, None).cached_share == 0.2
+
+
+def test_the_server_s_own_tpot_is_the_mean_time_per_step_where_it_was_busy():
+    lines = [
+        prefill(0),
+        decode(8, 50.0),  # this rate counts the idle time before
+        decode(8, 1000.0),  # 8 ms a step
+        prefill(8),  # more work, no idle time
+        decode(12, 1000.0),  # 10 ms a step, 10 ran in the mean
+        decode(12, 2000.0),  # 6 ms
+        prefill(0),  # it was idle
+        decode(8, 10.0),
+    ]
+
+    assert server_view(lines, None).tpot_ms == pytest.approx((8 + 10 + 6) / 3)
+
+
+def test_two_steps_are_too_few_for_a_tpot():
+    lines = [decode(1, 9.0), decode(1, 100.0), decode(1, 100.0)]
+
+    assert server_view(lines, None).tpot_ms is None
+
+
+def test_ranks_are_added_up():
+    lines = [
+        decode(3, 300.0, at=1.0),
+        decode(5, 500.0, at=1.0, rank=1),
+        decode(3, 900.0, at=2.0),  # the other rank said nothing in this second
+    ]
+    view = server_view(lines, None)
+
+    assert (view.running_mean, view.running_max) == (8.0, 8)
+    assert view.peak_output_tok_s == 800.0
+
+
+def test_retractions_are_counted_and_graphs_are_a_share():
+    lines = [
+        decode(4, 1.0, graph=True),
+        BatchLine(0.0, "retract", 0, retracted=3),
+        decode(4, 1.0, graph=False),
+        BatchLine(0.0, "retract", 0, retracted=4),
+    ]
+    view = server_view(lines, None)
+
+    assert (view.retracted, view.graph_share) == (7, 0.5)
+
+
+def test_a_server_that_logs_no_batch_says_nothing():
+    view = server_view([], asked=8)
+
+    assert view.decode_lines == 0
+    said = {name: value for name, value in vars(view).items() if name != "decode_lines"}
+    assert set(said.values()) == {None}

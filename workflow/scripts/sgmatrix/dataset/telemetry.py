@@ -1,0 +1,140 @@
+"""The table `telemetry`: what was read beside the measurements, one value per row.
+
+Sources are the sampler's lines and the batches that the server logged. Each attempt's table
+is made once and kept beside its record; it is a pure function of that record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from sgmatrix.core.files import read_json_or_none
+from sgmatrix.core.parquet import table_from_rows, write_parquet
+from sgmatrix.core.schemas import TELEMETRY, TELEMETRY_VERSION, with_metadata
+from sgmatrix.node.batchlog import batch_lines
+from sgmatrix.node.telemetry.samples import Sample, read_samples
+
+FILE = "telemetry.parquet"
+_GROUPS = ("host", "engine", "harness")
+_SERVER = ("running", "queued", "token_usage", "output_tok_s", "new_tokens", "cached_tokens")
+
+
+@dataclass(frozen=True)
+class Phases:
+    """When a launch did what, in Unix time."""
+
+    started_s: float
+    spans: Sequence[tuple[float, float, str, str | None]]
+    """Begin, end, phase, load point; what lies outside is `between`."""
+
+    def at(self, moment_s: float) -> tuple[str, str | None]:
+        for begin, end, phase, load_id in self.spans:
+            if begin <= moment_s <= end:
+                return phase, load_id
+        return "between", None
+
+
+def phases_of(
+    times: Mapping[str, float],
+    warmup: Mapping[str, Any] | None,
+    points: Sequence[Mapping[str, Any]],
+) -> Phases:
+    """Return the phases of a launch.
+
+    Args:
+        times: of its closing record.
+        warmup: record of the warm-up.
+        points: records of its load points.
+    """
+    ended = times.get("closed", times["asked"])
+    began = times.get("stopping", ended)
+    spans: list[tuple[float, float, str, str | None]] = [
+        (times["asked"], times.get("ready", began), "start", None)
+    ]
+    if window := (warmup or {}).get("window_s"):
+        spans.append((window[0], window[1], "warmup", None))
+    spans += [
+        (*point["window_s"], "point", point["load_id"]) for point in points if point.get("window_s")
+    ]
+    spans.append((began, ended + 1.0, "teardown", None))
+    return Phases(times.get("started", times["asked"]), spans)
+
+
+def attempt_table(folder: Path, spec: Mapping[str, Any]) -> pa.Table:
+    """Return the telemetry of a complete attempt, and keep it beside its record."""
+    kept = folder / FILE
+    if kept.is_file():
+        return pq.read_table(kept, partitioning=None)
+    final = read_json_or_none(folder / "teardown.json") or {}
+    points = [
+        record
+        for planned in spec["points"]
+        if (record := read_json_or_none(folder / "points" / f"{planned['load_id']}.json"))
+    ]
+    closed = final.get("closed") or {}
+    times = {**(final.get("server_times") or {}), **(closed.get("times") or {})}
+    identity = {name: spec[name] for name in ("campaign", "launch", "attempt")}
+    identity["cell"] = spec["cell"]["id"]
+    rows: list[dict[str, Any]] = []
+    if "asked" in times:
+        phases = phases_of(times, final.get("warmup"), points)
+        rows = [
+            {**identity, **_when(moment, phases), **value}
+            for moment, value in (*_sampled(folder), *_logged(folder))
+        ]
+    schema = with_metadata(TELEMETRY, "telemetry", TELEMETRY_VERSION, identity)
+    table = table_from_rows(rows, schema)
+    if final:
+        write_parquet(table, kept)
+    return table
+
+
+def _when(moment_s: float, phases: Phases) -> dict[str, Any]:
+    phase, load_id = phases.at(moment_s)
+    return {
+        "time": datetime.fromtimestamp(moment_s, UTC),
+        "t_s": moment_s - phases.started_s,
+        "phase": phase,
+        "load_id": load_id,
+    }
+
+
+def _sampled(folder: Path) -> Iterator[tuple[float, dict[str, Any]]]:
+    for sample in read_samples(folder / "telemetry.jsonl"):
+        for source in _GROUPS:
+            for name, value in getattr(sample, source).items():
+                yield sample.t_s, _value(source, None, name, value)
+        yield from _gpus(sample)
+        if sample.cpu_ms is not None:
+            yield sample.t_s, _value("sampler", None, "cpu_ms", sample.cpu_ms)
+
+
+def _gpus(sample: Sample) -> Iterator[tuple[float, dict[str, Any]]]:
+    for gpu, values in sample.gpus.items():
+        moment = values.get("t", sample.t_s)
+        device = int(gpu) if gpu.isdecimal() else None
+        for name, value in values.items():
+            if name == "throttle_reasons":
+                for reason in value:
+                    yield moment, _value("gpu", device, f"throttle_{reason}", 1.0)
+            elif name != "t" and isinstance(value, int | float):
+                yield moment, _value("gpu", device, name, value)
+
+
+def _logged(folder: Path) -> Iterator[tuple[float, dict[str, Any]]]:
+    for line in batch_lines(folder / "server.log"):
+        for name in _SERVER:
+            value = getattr(line, name)
+            if value is not None:
+                yield line.time_s, _value("server", line.rank, name, value)
+
+
+def _value(source: str, device: int | None, name: str, value: float) -> dict[str, Any]:
+    return {"source": source, "device": device, "name": name, "value": float(value)}

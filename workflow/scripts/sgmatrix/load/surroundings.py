@@ -1,0 +1,85 @@
+"""What telemetry saw of the machine while a load point was measured."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from sgmatrix.load.evidence import Surroundings
+from sgmatrix.node.telemetry.samples import Sample, read_samples
+from sgmatrix.node.telemetry.window import coverage, readings, summarise, within
+
+_TAKEN_MIB = 64.0
+"""GPU memory beyond the first reading from which on a server has begun to fill it."""
+
+
+def surroundings(
+    telemetry: Path,
+    window_s: tuple[float, float],
+    *,
+    hz: float,
+    devices: Sequence[str],
+) -> Surroundings:
+    """Return what telemetry says of a window.
+
+    Args:
+        telemetry: the sampler's file of the launch.
+        window_s: begin and end, Unix time.
+        hz: samples per second that were asked for; 0: none, and then none is missed.
+        devices: the cell's, `gpu-0` and so on, or `cpu`.
+    """
+    if not hz:
+        return Surroundings()
+    gpus = [name.removeprefix("gpu-") for name in devices if name.startswith("gpu-")]
+    samples = read_samples(telemetry, end_s=window_s[1])
+    seen = summarise(
+        samples, *window_s, hz=hz, gpus=gpus, idle_before_s=_first_taken_s(samples, gpus)
+    )
+    return Surroundings(
+        coverage=_coverage(samples, window_s, hz, gpus),
+        foreign_share=None
+        if seen.foreign_cpu_cores_mean is None
+        else seen.foreign_cpu_cores_mean / len(os.sched_getaffinity(0)),
+        foreign_pids=_foreign_pids(within(samples, *window_s), gpus),
+        throttled=seen.throttle_shares or {},
+        power_w_mean=seen.power.power_w_mean,
+        power_idle_w=seen.idle_power_w,
+        energy_j=seen.power.energy_j,
+    )
+
+
+def _coverage(
+    samples: Sequence[Sample], window_s: tuple[float, float], hz: float, gpus: Sequence[str]
+) -> Mapping[str, float]:
+    """Return the share of samples that are there, for each source that was expected.
+
+    The tick before the window counts with it: a short window need not hold one.
+    """
+    span = (window_s[0] - 1 / hz, window_s[1])
+    ticks = {"host": [sample.t_s for sample in samples if sample.host]}
+    ticks |= {f"gpu {gpu}": [t for t, _ in readings(samples, gpu, "power_w")] for gpu in gpus}
+    return {source: coverage(seen, *span, hz) or 0.0 for source, seen in ticks.items()}
+
+
+def _first_taken_s(samples: Sequence[Sample], gpus: Sequence[str]) -> float | None:
+    """Return when the server began to fill the memory of its GPUs; None where it never did."""
+    first: dict[str, float] = {}
+    for sample in samples:
+        for gpu in gpus:
+            used: Any = sample.gpus.get(gpu, {}).get("memory_used_mib")
+            if used is not None and used > first.setdefault(gpu, used) + _TAKEN_MIB:
+                return sample.t_s
+    return None
+
+
+def _foreign_pids(samples: Sequence[Sample], gpus: Sequence[str]) -> list[int]:
+    return sorted(
+        {
+            pid
+            for sample in samples
+            for gpu in gpus
+            for pid in sample.gpus.get(gpu, {}).get("foreign_pids", ())
+        }
+    )

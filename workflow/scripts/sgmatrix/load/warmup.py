@@ -1,0 +1,100 @@
+"""The warm-up before the first load point: waves in the cell's own shapes until two agree."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from sgmatrix.core.clock import Stopwatch
+from sgmatrix.core.errors import SgmatrixError
+from sgmatrix.core.events import emit
+from sgmatrix.core.files import read_json, write_json
+from sgmatrix.load.client import run_client
+from sgmatrix.load.offer import wave_offer
+from sgmatrix.load.result import request_rows, summarise
+from sgmatrix.load.step import CLOSING_S, Step, all_failed, died, ended, failed, skipped, why_not
+from sgmatrix.node.server import Server
+
+
+def run_warmup(step: Step) -> dict[str, Any]:
+    """Run full concurrency waves in the cell's own shapes until two agree; keep them apart.
+
+    Returns:
+        The record: `status`, and the throughput of each wave. Also in `warmup.json`.
+
+    Raises:
+        SgmatrixError: when the environment ended the server.
+    """
+    if step.record["live"] is None:
+        record = skipped(step.record["reason"])
+    else:
+        server = Server.from_record(step.record)
+        with server.in_use():
+            record = _warm_up(step, server)
+    write_json(step.folder / "warmup.json", record)
+    return record
+
+
+def _warm_up(step: Step, server: Server) -> dict[str, Any]:
+    plan = read_json(step.layout.plan)
+    spec = read_json(step.folder / "spec.json")
+    rule, limit_s = spec["warmup"], spec["deadlines"]["warmup_s"]
+    clock = Stopwatch()
+    emit(step.layout.events, "warmup", cell=step.cell, launch=step.launch)
+    began_s = time.time()
+    waves: list[float] = []
+    request_s = width = None
+    agree = False
+    for number in range(rule["max_waves"]):
+        offer = wave_offer(spec["points"], number)
+        left_s = limit_s - clock.elapsed_s()
+        run = run_client(
+            offer,
+            plan["client"],
+            server,
+            spec["model"]["path"],
+            step.folder / "warmup" / str(number),
+            deadline_s=max(left_s, 1.0),
+        )
+        if run.line is None or run.exit_code != 0:
+            return {**why_not(run, server, limit_s), "waves_tok_s": waves}
+        try:
+            rows = request_rows(run.line, offer.requests, offer.output_len)
+        except SgmatrixError as refusal:
+            return {**failed(refusal.code, refusal.facts), "waves_tok_s": waves}
+        metrics = summarise(rows, run.line.get("duration"))
+        if closed := ended(server, CLOSING_S) if metrics["failed"] else server.failure(0):
+            return {**died(closed), "waves_tok_s": waves}
+        rate = metrics.get("output_tok_s")
+        if rate is None:
+            return {**all_failed(rows), "waves_tok_s": waves}
+        waves.append(float(rate))
+        request_s, width = metrics["request_s"], offer.concurrency
+        agree = len(waves) > 1 and abs(waves[-1] - waves[-2]) <= rule["agreement"] * max(waves[-2:])
+        if agree:
+            break
+    return {
+        "status": "ok",
+        "reason": None,
+        "detail": None,
+        "waves_tok_s": waves,
+        "agree": agree,
+        "request_s": request_s,
+        "concurrency": width,
+        "took_s": clock.elapsed_s(),
+        "window_s": [began_s, time.time()],
+    }
+
+
+def why_cold(record: Mapping[str, Any]) -> str | None:
+    """Return why a server is not warm after its warm-up; None where it is."""
+    waves = record.get("waves_tok_s") or []
+    if not waves:
+        return "there was no warm-up"
+    if len(waves) == 1:
+        return "there was one warm-up wave, and none to compare it with"
+    if not record.get("agree"):
+        apart = abs(waves[-1] - waves[-2]) / max(waves[-2:])
+        return f"the last of {len(waves)} warm-up waves differ by {100 * apart:.0f} %"
+    return None

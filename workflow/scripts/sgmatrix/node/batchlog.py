@@ -1,0 +1,126 @@
+"""The server's own account of its batches, from the lines that its scheduler logs.
+
+Every prefill is a line, and every 40th decode step (`--decode-log-interval`). No request is
+sent to the server for it, so that nothing is disturbed.
+
+Source    SGLang's metrics_reporter.py and scheduler.py, 0.5.23; older forms ("Decode batch.",
+          "Decode out of memory happened.") are read too. One line per data-parallel rank.
+Not here  what a window of them says (`load.serverview`), the server's end (`node.logwatch`).
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+_SLICE_BYTES = 64 * 1024 * 1024
+"""Of a log at the most; a point's own part of it is far smaller."""
+
+_LINE = re.compile(
+    r"\[(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?P<rank>[^\]]*)\]\s+(?:TP\d+\]\s+)?"
+    r"(?P<kind>Prefill batch|Decode batch|KV cache pool is full|Decode out of memory happened)"
+    r"(?P<rest>.*)"
+)
+_DP = re.compile(r"\bDP(\d+)\b")
+_NUMBERS = {
+    "running": re.compile(r"#running-req: (\d+)"),
+    "queued": re.compile(r"#queue-req: (\d+)"),
+    "new_tokens": re.compile(r"#new-token: (\d+)"),
+    "cached_tokens": re.compile(r"#cached-token: (\d+)"),
+    "retracted": re.compile(r"#retracted_reqs: (\d+)"),
+    "output_tok_s": re.compile(r"gen throughput \(token/s\): ([0-9.]+)"),
+}
+_USAGE = re.compile(r"(?:\w+ )?token usage: ([0-9.]+)")
+_GRAPH = re.compile(r"\b(?:cuda|cpu|npu) graph: (True|False)")
+
+
+@dataclass(frozen=True)
+class BatchLine:
+    """One line; what it does not say is None."""
+
+    time_s: float
+    """Unix time, by the server's clock, in whole seconds."""
+    kind: Literal["prefill", "decode", "retract"]
+    rank: int
+    """Of data parallelism."""
+    running: int | None = None
+    """Requests in the batch."""
+    queued: int | None = None
+    """Requests that wait for a place in it."""
+    token_usage: float | None = None
+    """Share of the KV pool that is taken; of several pools the fullest."""
+    new_tokens: int | None = None
+    cached_tokens: int | None = None
+    """Prompt tokens that the prefix cache had."""
+    output_tok_s: float | None = None
+    """Since the last decode line, idle time included."""
+    retracted: int | None = None
+    """Running requests that were thrown out of a full pool, to be computed again."""
+    graph: bool | None = None
+    """Whether the step was replayed from a captured graph."""
+
+
+def batch_line(text: str) -> BatchLine | None:
+    """Return what a line of the log says of a batch; None for any other line."""
+    found = _LINE.search(text)
+    if found is None:
+        return None
+    rest = found["rest"]
+    rank = _DP.search(found["rank"])
+    whole: dict[str, int] = {}
+    for name, pattern in _NUMBERS.items():
+        if name != "output_tok_s" and (number := pattern.search(rest)):
+            whole[name] = int(number[1])
+    rate = _NUMBERS["output_tok_s"].search(rest)
+    usages = [float(text) for text in _USAGE.findall(rest)]
+    graph = _GRAPH.search(rest)
+    kinds: dict[str, Literal["prefill", "decode"]] = {
+        "Prefill batch": "prefill",
+        "Decode batch": "decode",
+    }
+    return BatchLine(
+        time_s=time.mktime(time.strptime(found["time"], "%Y-%m-%d %H:%M:%S")),
+        kind=kinds.get(found["kind"], "retract"),
+        rank=int(rank[1]) if rank else 0,
+        token_usage=max(usages, default=None),
+        output_tok_s=float(rate[1]) if rate else None,
+        graph=graph[1] == "True" if graph else None,
+        **whole,
+    )
+
+
+def log_size(log: Path) -> int:
+    """Return how long a log is now, 0 where there is none."""
+    try:
+        return log.stat().st_size
+    except OSError:
+        return 0
+
+
+def batch_lines(log: Path, start: int = 0, end: int | None = None) -> list[BatchLine]:
+    """Return the batches of a part of a log.
+
+    Args:
+        log: the server's log.
+        start: where the part begins, in bytes.
+        end: where it ends; default: the end of the log.
+    """
+    return list(_lines(log, start, end))
+
+
+def _lines(log: Path, start: int, end: int | None) -> Iterator[BatchLine]:
+    try:
+        with log.open("rb") as file:
+            file.seek(start)
+            data = file.read(min(_SLICE_BYTES, (end or log_size(log)) - start))
+    except OSError:
+        return
+    for raw in data.split(b"\n"):
+        if b"batch" in raw or b"retracted" in raw:
+            line = batch_line(raw.decode("utf-8", "replace"))
+            if line is not None:
+                yield line
