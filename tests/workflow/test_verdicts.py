@@ -92,8 +92,9 @@ def values(lab: Lab) -> Iterator[tuple[str, str, str]]:
 
 
 def test_telemetry_is_taken_in_every_phase_and_nothing_of_it_is_left(lab: Lab) -> None:
-    path = lab.campaign("{parallelism: [tp1]}", waves=2, hz=20, extra=PATIENT)
-    path.write_text(path.read_text().replace("standin_ready_ms: 20", "standin_ready_ms: 1000"))
+    path = lab.campaign("{parallelism: [tp1]}", waves=2, output_len=16, hz=20, extra=PATIENT)
+    slow = "standin_ready_ms: 1000, standin_tpot_ms: 40"
+    path.write_text(path.read_text().replace("standin_ready_ms: 20", slow))
     run(lab)
 
     seen = set(values(lab))

@@ -19,8 +19,8 @@ def attempt(tmp_path):
     folder = made.attempt("tp1")
     (first, *_) = made.plan["launches"][0]["points"]
     path = folder / "points" / f"{first['load_id']}.json"
-    window = [BEGAN_S + 20, BEGAN_S + 30]
-    write_json(path, read_json(path) | {"window_s": window})
+    window = {"window_s": [BEGAN_S + 20, BEGAN_S + 30], "log_bytes": [5, 999]}
+    write_json(path, read_json(path) | window)
     times = {"asked": 0, "started": 5, "ready": 12, "stopping": 34, "closed": 36}
     final = read_json(folder / "teardown.json")
     final["closed"] = {"times": {name: BEGAN_S + at for name, at in times.items()}}
@@ -45,9 +45,9 @@ def attempt(tmp_path):
     ]
     lines = [json.dumps(sample) for sample in samples]
     (folder / "telemetry.jsonl").write_text("\n".join(lines) + '\n{"t": 17900')
-    stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(BEGAN_S + 26))
+    stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(BEGAN_S + 19))  # whole seconds
     (folder / "server.log").write_text(
-        f"[{stamp} DP1 TP0] Decode batch, #running-req: 7, gen throughput (token/s): 90.50, "
+        f"begin\n[{stamp} DP1 TP0] Decode batch, #running-req: 7, gen throughput (token/s): 90.50, "
         "#queue-req: 2\n"
     )
     return made, folder, read_json(folder / "spec.json")

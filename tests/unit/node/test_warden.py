@@ -17,6 +17,7 @@ from sgmatrix.node import proc
 from sgmatrix.node.lease import Lease, try_lease
 from sgmatrix.node.leftovers import token_of
 from sgmatrix.node.preflight import port_holders
+from sgmatrix.node.sampling import Sampling
 from sgmatrix.node.wakeups import Closing
 from sgmatrix.node.warden import Warden
 from sgmatrix.node.wire import request
@@ -144,7 +145,7 @@ def test_a_child_that_escaped_into_its_own_session_is_gone_too(keep, tmp_path):
 def test_what_does_not_go_away_is_a_failed_drain(monkeypatch, tmp_path, how, inodes, reason):
     warden = object.__new__(Warden)  # its closing alone, in a world that does not obey
     warden.times, warden.limits, warden.leftovers = {"started": 0.0}, {"stop_s": 1}, []
-    warden.gpu_baseline, warden.pids = {}, set()
+    warden.gpu_baseline, warden.pids, warden.sampling = {}, set(), Sampling()
     warden.lease = SimpleNamespace(note_failed_drain=lambda _note, detail: noted.append(detail))
     warden.spec = {"campaign": "c", "cell": {"id": "tp1"}, "node": {"min_free_disk_mib": 0}}
     noted = []

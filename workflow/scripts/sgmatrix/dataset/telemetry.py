@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from sgmatrix.core.files import read_json_or_none
 from sgmatrix.core.parquet import table_from_rows, write_parquet
 from sgmatrix.core.schemas import TELEMETRY, TELEMETRY_VERSION, with_metadata
-from sgmatrix.node.batchlog import batch_lines
+from sgmatrix.node.batchlog import placed_lines
 from sgmatrix.node.telemetry.samples import Sample, read_samples
 
 FILE = "telemetry.parquet"
@@ -84,10 +84,14 @@ def attempt_table(folder: Path, spec: Mapping[str, Any]) -> pa.Table:
     identity["cell"] = spec["cell"]["id"]
     rows: list[dict[str, Any]] = []
     if "asked" in times:
-        phases = phases_of(times, final.get("warmup"), points)
+        warmup = final.get("warmup")
+        phases = phases_of(times, warmup, points)
         rows = [
-            {**identity, **_when(moment, phases), **value}
-            for moment, value in (*_sampled(folder), *_logged(folder))
+            {**identity, **_when(moment, phases), **value} for moment, value in _sampled(folder)
+        ]
+        rows += [
+            {**identity, **_when(moment, phases), **step, **value}
+            for moment, step, value in _logged(folder, _log_parts(warmup, points))
         ]
     schema = with_metadata(TELEMETRY, "telemetry", TELEMETRY_VERSION, identity)
     table = table_from_rows(rows, schema)
@@ -128,12 +132,30 @@ def _gpus(sample: Sample) -> Iterator[tuple[float, dict[str, Any]]]:
                 yield moment, _value("gpu", device, name, value)
 
 
-def _logged(folder: Path) -> Iterator[tuple[float, dict[str, Any]]]:
-    for line in batch_lines(folder / "server.log"):
+def _log_parts(
+    warmup: Mapping[str, Any] | None, points: Sequence[Mapping[str, Any]]
+) -> list[tuple[int, int, dict[str, Any]]]:
+    """Return which bytes of the log are of which step; its times are whole seconds."""
+    parts = []
+    if span := (warmup or {}).get("log_bytes"):
+        parts.append((span[0], span[1], {"phase": "warmup", "load_id": None}))
+    parts += [
+        (span[0], span[1], {"phase": "point", "load_id": point["load_id"]})
+        for point in points
+        if (span := point.get("log_bytes"))
+    ]
+    return parts
+
+
+def _logged(
+    folder: Path, parts: Sequence[tuple[int, int, dict[str, Any]]]
+) -> Iterator[tuple[float, dict[str, Any], dict[str, Any]]]:
+    for place, line in placed_lines(folder / "server.log"):
+        step = next((step for begin, end, step in parts if begin <= place < end), {})
         for name in _SERVER:
             value = getattr(line, name)
             if value is not None:
-                yield line.time_s, _value("server", line.rank, name, value)
+                yield line.time_s, step, _value("server", line.rank, name, value)
 
 
 def _value(source: str, device: int | None, name: str, value: float) -> dict[str, Any]:

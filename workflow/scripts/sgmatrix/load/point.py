@@ -162,7 +162,9 @@ def _evidence(
     """Bring together what is known of a point that was measured."""
     asked = in_flight(point)
     enough = None if asked is None else spec["validity"]["min_load_share"] * asked
-    view = server_view(batch_lines(step.folder / "server.log", begins), enough)
+    log = step.folder / "server.log"
+    ends = log_size(log)
+    view = server_view(batch_lines(log, begins, ends), enough)
     window = (run.ended_s - (metrics["duration_s"] or run.wall_s), run.ended_s)
     around = surroundings(
         step.folder / "telemetry.jsonl",
@@ -179,7 +181,7 @@ def _evidence(
     return Evidence(
         point=point,
         rows=rows,
-        metrics={**metrics, **more, "window_s": list(window)},
+        metrics={**metrics, **more, "window_s": list(window), "log_bytes": [begins, ends]},
         server=view,
         pool=step.record.get("info") or {},
         client=use,

@@ -14,6 +14,7 @@ from sgmatrix.load.client import run_client
 from sgmatrix.load.offer import wave_offer
 from sgmatrix.load.result import request_rows, summarise
 from sgmatrix.load.step import CLOSING_S, Step, all_failed, died, ended, failed, skipped, why_not
+from sgmatrix.node.batchlog import log_size
 from sgmatrix.node.server import Server
 
 
@@ -42,7 +43,7 @@ def _warm_up(step: Step, server: Server) -> dict[str, Any]:
     rule, limit_s = spec["warmup"], spec["deadlines"]["warmup_s"]
     clock = Stopwatch()
     emit(step.layout.events, "warmup", cell=step.cell, launch=step.launch)
-    began_s = time.time()
+    began_s, begins = time.time(), log_size(step.folder / "server.log")
     waves: list[float] = []
     request_s = width = None
     agree = False
@@ -84,6 +85,7 @@ def _warm_up(step: Step, server: Server) -> dict[str, Any]:
         "concurrency": width,
         "took_s": clock.elapsed_s(),
         "window_s": [began_s, time.time()],
+        "log_bytes": [begins, log_size(step.folder / "server.log")],
     }
 
 

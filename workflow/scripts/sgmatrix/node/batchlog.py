@@ -109,18 +109,27 @@ def batch_lines(log: Path, start: int = 0, end: int | None = None) -> list[Batch
         start: where the part begins, in bytes.
         end: where it ends; default: the end of the log.
     """
-    return list(_lines(log, start, end))
+    return [line for _, line in placed_lines(log, start, end)]
 
 
-def _lines(log: Path, start: int, end: int | None) -> Iterator[BatchLine]:
+def placed_lines(
+    log: Path, start: int = 0, end: int | None = None
+) -> Iterator[tuple[int, BatchLine]]:
+    """Yield the batches of a part of a log, each with the byte that its line begins at.
+
+    The times of the lines are whole seconds; where a line stands tells more exactly what the
+    server was doing.
+    """
     try:
         with log.open("rb") as file:
             file.seek(start)
             data = file.read(min(_SLICE_BYTES, (end or log_size(log)) - start))
     except OSError:
         return
+    place = start
     for raw in data.split(b"\n"):
         if b"batch" in raw or b"retracted" in raw:
             line = batch_line(raw.decode("utf-8", "replace"))
             if line is not None:
-                yield line
+                yield place, line
+        place += len(raw) + 1
