@@ -25,7 +25,8 @@ from perf.lockstep.server import Lockstep, Record
 from perf.lockstep.truth import Errors, Truth, errors_of, truth_of
 from sgmatrix.core.environment import engine_environment
 from sgmatrix.core.errors import SgmatrixError
-from sgmatrix.load.client import Offer, arguments, command
+from sgmatrix.load.client import arguments, command
+from sgmatrix.load.offer import Offer
 from sgmatrix.load.result import request_rows, summarise
 from sgmatrix.node import proc
 from sgmatrix.node.server import Server
@@ -180,7 +181,7 @@ def _run(
     # apart: what Python prints waits in a buffer, and would follow the traceback of its end
     with log.open("xb") as words, (folder / "client.out").open("xb") as out:
         process = subprocess.Popen(
-            command(client, arguments(offer, client, server, bench.model_path, output)),
+            command(client, arguments(offer, client, server, bench.model_path, output, None)),
             env=engine_environment(client["env"]),
             cwd=folder,
             stdin=subprocess.DEVNULL,

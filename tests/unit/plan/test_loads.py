@@ -5,8 +5,10 @@ import hashlib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from builders import PROJECT, campaign, campaign_data
+from sgmatrix.core.errors import SgmatrixError
 from sgmatrix.core.layout import Layout
 from sgmatrix.plan import loads
 from sgmatrix.plan.loads import derive_seed
@@ -167,8 +169,30 @@ def test_a_file_of_prompts_is_known_by_its_content(tmp_path):
 
     def key(*prompts):
         file.write_text("".join(f'{{"prompt": "{text}"}}\n' for text in prompts))
-        return points(tmp_path, concurrency=[2], dataset="custom", path=str(file))[0].key
+        load = {
+            "dataset": "custom",
+            "path": str(file),
+            "requests": {"min": 1, "per_concurrency": 1},
+        }
+        return points(tmp_path, concurrency=[2], **load)[0].key
 
     first = key("a b", "c d")
     assert key("a b", "c d") == first
     assert key("a b", "c e") != first
+
+
+def test_a_file_with_too_few_prompts_is_refused_before_any_launch(tmp_path):
+    file = tmp_path / "prompts.jsonl"
+    file.write_text('{"prompt": "a b"}\n' * 2)
+    load = {"concurrency": [2, 16], "dataset": "custom", "path": str(file)}
+
+    with pytest.raises(SgmatrixError, match="holds 2 prompts, c0016-i16-o4-custom needs 64"):
+        points(tmp_path, **load)
+
+
+def test_a_duration_of_a_closed_loop_needs_a_warm_up():
+    load = {"input_len": 16, "output_len": 4, "requests": {"duration_s": 9.0}}
+
+    with pytest.raises(ValidationError, match="of a closed loop needs a warm-up"):
+        campaign(load={**load, "concurrency": [1]}, warmup={"max_waves": 0})
+    campaign(load={**load, "request_rate": [1.0]}, warmup={"max_waves": 0})

@@ -225,6 +225,32 @@ def test_a_flagged_point_is_shown_named_and_left_out_of_the_comparison(tmp_path)
     }
 
 
+def test_a_flag_says_why_it_was_given(tmp_path):
+    history = Finished(tmp_path, campaign(axes=TWO))
+    history.measured("tp1", rates={1: 64, 2: 100})
+    folder = history.measured("tp2", rates={1: 70, 2: 900})
+    detail = "cold: there was no warm-up | cache_hits: 9.0 % of <b>the</b> prompt tokens"
+    history.change_point(folder, 2, validity="cold,cache_hits", validity_detail=detail)
+
+    text = page_of(history).text
+    assert "tp2 at concurrency 2 (there was no warm-up)" in text
+    assert "tp2 at concurrency 2 (9.0 % of <b>the</b> prompt tokens)" in text  # as text, no markup
+
+
+def test_open_loop_points_are_in_the_tables_and_not_on_the_curves(tmp_path):
+    load = {"concurrency": [2], "request_rate": [0.5], "input_len": 16, "output_len": 4}
+    history = Finished(tmp_path, campaign(load=load))
+    folder = history.measured("tp1", rates={2: 64})
+    path = folder / "points/r0.5-i16-o4-random-ids.json"
+    write_json(path, read_json(path) | {"validity": "rate_limited", "output_tok_s": 9999.0})
+    page = page_of(history)
+
+    assert [row["conc."] for row in page.table(1)] == ["2", "0.5/s"]
+    assert "rate_limited: the offered rate was the limit" in page.text
+    assert "tp1 at 0.5/s" in page.text
+    assert page.table(0)[0]["best tok/s"] == "64.0"  # not that of a load that was the limit
+
+
 def test_a_flag_that_bars_nothing_leaves_nothing_out(tmp_path):
     history = Finished(tmp_path, campaign(axes=TWO))
     history.measured("tp1", rates={1: 64, 2: 100})

@@ -122,6 +122,16 @@ class Campaign(Closed):
             raise ValueError("; ".join(wrong))
         return self
 
+    @model_validator(mode="after")
+    def _durations_can_be_told(self) -> Campaign:
+        load = self.load
+        if load.requests.duration_s and load.concurrency and self.warmup.max_waves == 0:
+            raise ValueError(
+                "load.requests.duration_s of a closed loop needs a warm-up, whose throughput says "
+                "how many requests fit; set warmup.max_waves above 0, or per_concurrency"
+            )
+        return self
+
     @model_validator(mode="before")
     @classmethod
     def _sane(cls, data: Any) -> Any:

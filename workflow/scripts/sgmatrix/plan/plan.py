@@ -24,7 +24,7 @@ from sgmatrix.plan.loads import LoadPoint
 from sgmatrix.plan.matrix import expand
 from sgmatrix.plan.model import ModelFacts, model_facts
 from sgmatrix.plan.overrides import Settings
-from sgmatrix.plan.prompts import prompt_facts
+from sgmatrix.plan.prompts import prompt_facts, refuse_too_few
 
 
 @dataclass(frozen=True)
@@ -96,6 +96,7 @@ def make_plan(
             shared_out_launches(campaign, cells, how, client, prompts, layout)
         )
     )
+    refuse_too_few(prompts, (point for launch in launches for point in launch.points))
     return Plan(
         campaign=campaign.campaign,
         study=campaign.study,

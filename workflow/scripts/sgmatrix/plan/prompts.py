@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from sgmatrix.core.errors import SgmatrixError
 
 if TYPE_CHECKING:  # a load job reads prompts without the models of the campaign file
     from sgmatrix.plan.load_parts import Load
+    from sgmatrix.plan.loads import LoadPoint
 
 _KEYS = ("prompt", "text")
 
@@ -75,6 +76,26 @@ def _prompt(entry: Any) -> Any:
     if isinstance(turns, list) and turns and isinstance(turns[0], dict):
         return turns[0].get("value", turns[0].get("content"))
     return None
+
+
+def refuse_too_few(prompts: Mapping[str, Any], points: Iterable[LoadPoint]) -> None:
+    """Refuse a file that cannot give every request of a load point a prompt of its own.
+
+    One that came twice would be answered from the cache.
+
+    Raises:
+        SgmatrixError: `config_rejected`, naming the largest point.
+    """
+    known = [point for point in points if point.requests is not None]
+    largest = max(known, key=lambda point: point.requests or 0, default=None)
+    count = prompts.get("count")
+    if count is not None and largest is not None and (largest.requests or 0) > count:
+        raise SgmatrixError(
+            "config_rejected",
+            f"load.path: {prompts['path']} holds {count} prompts, {largest.load_id} needs "
+            f"{largest.requests}",
+            fix="more prompts, or fewer load.requests",
+        )
 
 
 def _refusal(facts: str) -> SgmatrixError:

@@ -217,8 +217,8 @@ def failure_lines(cell: CellView) -> list[tuple[str, Outcome]]:
     ]
 
 
-def doubts(cells: Sequence[CellView]) -> list[tuple[Flag, list[tuple[str, str]]]]:
-    """Return each flag with the cells that have it: (cell, at which loads)."""
+def doubts(cells: Sequence[CellView]) -> list[tuple[Flag, list[tuple[str, str, str]]]]:
+    """Return each flag with the cells that have it: (cell, at which loads, why at the first)."""
     found: dict[str, tuple[Flag, dict[str, list[Row]]]] = {}
     for cell in cells:
         for row in cell.flagged:
@@ -226,9 +226,19 @@ def doubts(cells: Sequence[CellView]) -> list[tuple[Flag, list[tuple[str, str]]]
                 _, where = found.setdefault(flag.name, (flag, {}))
                 where.setdefault(cell.cell, []).append(row)
     return [
-        (flag, [(cell, _at_loads(rows)) for cell, rows in where.items()])
+        (
+            flag,
+            [(cell, _at_loads(rows), _why(rows[0], flag.name)) for cell, rows in where.items()],
+        )
         for flag, where in found.values()
     ]
+
+
+def _why(row: Row, flag: str) -> str:
+    """Return why a point has a flag; empty where its record does not say."""
+    told = str(row.get("validity_detail") or "").split(" | ")
+    begin = f"{flag}: "
+    return next((text.removeprefix(begin) for text in told if text.startswith(begin)), "")
 
 
 def _at_loads(rows: Sequence[Row]) -> str:

@@ -23,9 +23,11 @@ from sgmatrix.core.reasons import REASONS
 from sgmatrix.core.redact import redact
 from sgmatrix.core.schemas import points_schema
 from sgmatrix.dataset.collect import Attempt
+from sgmatrix.dataset.telemetry import attempt_table
 from sgmatrix.present.clean import clean, clean_tail
 from sgmatrix.present.outcome import Outcome, outcome, phases_s, rerun_command
 from sgmatrix.present.points import Row, csv_text, measured, ok_ratio
+from sgmatrix.present.system_metrics import system_metrics
 
 BY_CONCURRENCY = (
     "output_tok_s",
@@ -270,7 +272,13 @@ def attempt_run(attempt: Attempt) -> Run | None:
         end_ms=end_ms,
         params=_params(spec, version),
         tags={name: text for name, text in tags.items() if text},
-        metrics=launch_metrics(points, phases_s(attempt), end_ms),
+        metrics=(
+            *launch_metrics(points, phases_s(attempt), end_ms),
+            *(
+                Value(one.key, one.value, one.time_ms, one.step)
+                for one in system_metrics(attempt_table(attempt.folder, spec))
+            ),
+        ),
         files=_files(attempt, points),
     )
 
