@@ -43,6 +43,32 @@ def test_the_power_of_the_window_and_before_the_server_filled_its_gpu(file):
     assert around.foreign_pids == []
 
 
+def test_the_energy_counter_speaks_where_there_is_one_since_power_lags(file):
+    seen = [sample(t / 2, power_w=80.0 + 40 * t, energy_j=1000.0 + 300 * t) for t in range(9)]
+    around = surroundings(file(*seen), (1.0, 4.2), hz=2.0, devices=["gpu-3"])
+
+    assert around.power_w_mean == pytest.approx(600.0)  # 300 J each half second
+    assert around.energy_j == pytest.approx(600.0 * 3.2)
+
+
+def test_a_counter_that_covers_too_little_of_the_window_does_not_speak(file):
+    seen = [sample(t / 2, power_w=100.0, energy_j=300.0 * t) for t in range(4)]
+    seen += [sample(t / 2, power_w=100.0) for t in range(4, 9)]
+    around = surroundings(file(*seen), (1.0, 4.0), hz=2.0, devices=["gpu-3"])
+
+    assert around.power_w_mean == pytest.approx(100.0)
+
+
+def test_a_gpu_that_is_named_by_its_uuid_is_found_under_its_index(file):
+    facts = {"facts": {"gpus": {"3": {"uuid": "GPU-5a1b2c3d-0000"}}}}
+    seen = [sample(1.0, power_w=50.0), sample(2.0, power_w=50.0)]
+    devices = ["gpu-GPU-5a1b2c3d"]  # any beginning that is unique, as CUDA takes it
+    around = surroundings(file(facts, *seen), (1.0, 2.0), hz=1.0, devices=devices)
+
+    assert around.power_w_mean == 50.0
+    assert set(around.coverage) == {"host", "gpu 3"}
+
+
 def test_foreign_processes_are_those_of_the_window(file):
     seen = [
         sample(1.0, foreign=9.0, power_w=1.0, foreign_pids=[7]),

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from sgmatrix.load.evidence import Surroundings
-from sgmatrix.node.telemetry.samples import Sample, read_samples
-from sgmatrix.node.telemetry.window import coverage, readings, summarise, within
+from sgmatrix.node.telemetry.samples import Sample, read_facts, read_samples
+from sgmatrix.node.telemetry.window import coverage, power, readings, summarise, within
 
 _TAKEN_MIB = 64.0
 """GPU memory beyond the first reading from which on a server has begun to fill it."""
+_COUNTED_SHARE = 0.5
+"""Part of a window that the energy counters have to cover to speak for it."""
 
 
 def surroundings(
@@ -32,11 +34,13 @@ def surroundings(
     """
     if not hz:
         return Surroundings()
-    gpus = [name.removeprefix("gpu-") for name in devices if name.startswith("gpu-")]
+    names = [name.removeprefix("gpu-") for name in devices if name.startswith("gpu-")]
+    gpus = [_index(name, read_facts(telemetry)) for name in names]
     samples = read_samples(telemetry, end_s=window_s[1])
     seen = summarise(
         samples, *window_s, hz=hz, gpus=gpus, idle_before_s=_first_taken_s(samples, gpus)
     )
+    power_w = _power_w(samples, window_s, gpus)
     return Surroundings(
         coverage=_coverage(samples, window_s, hz, gpus),
         foreign_share=None
@@ -44,10 +48,36 @@ def surroundings(
         else seen.foreign_cpu_cores_mean / len(os.sched_getaffinity(0)),
         foreign_pids=_foreign_pids(within(samples, *window_s), gpus),
         throttled=seen.throttle_shares or {},
-        power_w_mean=seen.power.power_w_mean,
+        power_w_mean=power_w,
         power_idle_w=seen.idle_power_w,
-        energy_j=seen.power.energy_j,
+        energy_j=None if power_w is None else power_w * (window_s[1] - window_s[0]),
     )
+
+
+def _index(name: str, facts: Mapping[str, Any]) -> str:
+    """Return the index under which a GPU is sampled, of one that is named by its UUID."""
+    for index, gpu in facts.get("gpus", {}).items():
+        if str(gpu.get("uuid", "")).lower().startswith(name.lower()):
+            return str(index)
+    return name
+
+
+def _power_w(
+    samples: Sequence[Sample], window_s: tuple[float, float], gpus: Sequence[str]
+) -> float | None:
+    """Return the mean power of a window: by the GPUs' energy counters, else by their power.
+
+    NVML's power is a mean over the last second and lags; its energy counter does not. The
+    counter is read up to the last sample of the window, since none comes after it yet.
+    """
+    start_s, end_s = window_s
+    ends = [max((t for t, _ in readings(samples, gpu, "energy_j")), default=0.0) for gpu in gpus]
+    end_s = min([end_s, *ends])
+    if end_s - start_s >= _COUNTED_SHARE * (window_s[1] - start_s):
+        counted = power(samples, start_s, end_s, gpus).counter_j
+        if counted is not None:
+            return counted / (end_s - start_s)
+    return power(samples, *window_s, gpus).power_w_mean
 
 
 def _coverage(
