@@ -15,11 +15,13 @@ from sgmatrix.load.offer import Offer
 from sgmatrix.load.point import flush_cache
 from sgmatrix.load.result import request_rows
 from sgmatrix.load.serverview import ServerView, server_view
+from sgmatrix.node import launch as launch_module
 from sgmatrix.node.batchlog import batch_lines, log_size
 from sgmatrix.node.launch import run_launch, run_teardown
 from sgmatrix.node.server import Server
 from sgmatrix.plan.campaign import Campaign
 from sgmatrix.plan.plan import make_plan, plan_record
+from sgmatrix.plan.tiny_model import write_tiny_qwen3_moe
 
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -39,6 +41,7 @@ class Served:
         self.plan = plan_record(make_plan(campaign, self.layout, PROJECT), campaign, None)
         self.plan = json.loads(json.dumps(self.plan))
         write_json(self.layout.plan, self.plan)
+        write_tiny_qwen3_moe(Path(self.plan["model"]["path"]))
         self.record = run_launch(self.layout, "mf0.02", "1")
         assert self.record["status"] == "ok", self.record
         self.server = Server.from_record(self.record)
@@ -59,9 +62,19 @@ class Served:
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    running = Served(tmp_path_factory.mktemp("workloads"))
-    yield running
-    run_teardown(running.layout, running.record)
+    folder = tmp_path_factory.mktemp("workloads")
+    started = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SGMATRIX_LEASES", str(folder / "leases"))
+        start = launch_module.start_warden
+        patch.setattr(
+            launch_module, "start_warden", lambda path: started.append(start(path)) or started[0]
+        )
+        running = Served(folder)
+        yield running
+        run_teardown(running.layout, running.record)
+    with started[0] as warden:  # closes its pipe
+        assert warden.wait(60) == 0
 
 
 def test_topical_prompts_are_whole_words_of_the_model(served: Served) -> None:
