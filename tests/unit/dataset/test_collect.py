@@ -271,3 +271,35 @@ def test_without_any_attempt_both_files_are_there(history):
 
     assert (pq.read_table(points).num_rows, pq.read_table(requests).num_rows) == (4, 0)
     assert pq.read_table(requests).schema.equals(REQUESTS, check_metadata=False)
+
+
+# --- what only several points together say -------------------------------------------------------
+
+
+def test_scaling_is_against_concurrency_1_of_the_same_attempt(tmp_path):
+    load = {"concurrency": [1, 4], "request_rate": [2.0], "input_len": 16, "output_len": 4}
+    made = History(tmp_path, campaign(load=load))
+    lines = {
+        "c0001-i16-o4-random-ids": client_line(8, duration_s=1.0),  # 32 tok/s
+        "c0004-i16-o4-random-ids": client_line(16, duration_s=1.0),  # 64 tok/s
+    }
+    made.attempt("tp1", lines=lines)
+    made.attempt("tp1", lines={**lines, "c0001-i16-o4-random-ids": client_line(8)})  # 64 tok/s
+
+    found = rows(made, "attempt", "concurrency", "request_rate", "scaling_efficiency")
+    assert found == [
+        (1, 1, None, 1.0),
+        (1, 4, None, 0.5),  # 64 / (4 x 32)
+        (1, None, 2.0, None),
+        (2, 1, None, 1.0),
+        (2, 4, None, 0.25),
+        (2, None, 2.0, None),
+    ]
+
+
+def test_without_concurrency_1_there_is_no_scaling(tmp_path):
+    load = {"concurrency": [2, 4], "input_len": 16, "output_len": 4}
+    made = History(tmp_path, campaign(load=load))
+    made.attempt("tp1")
+
+    assert rows(made, "scaling_efficiency") == [(None,), (None,)]

@@ -169,10 +169,10 @@ def test_what_a_client_took_of_the_machine_is_known_while_it_runs(run, client):
     client.does("s=$(date +%s); while [ $(($(date +%s) - s)) -lt 2 ]; do :; done")
     done = run()
 
-    assert done.use is not None
-    assert 0 < done.use.cpu_s <= done.wall_s * done.use.cpus
-    assert done.use.delay_s >= 0
-    assert done.use.cpus == len(os.sched_getaffinity(0))
+    assert done.looks[0].cpu_s == 0
+    assert done.looks[-1].cpu_s > 0
+    assert done.looks[-1].time_s <= done.ended_s
+    assert [one.cpu_s for one in done.looks] == sorted(one.cpu_s for one in done.looks)
 
 
 def test_a_client_may_open_a_socket_per_request(run, client, monkeypatch, tmp_path):

@@ -3,7 +3,7 @@
 import pytest
 
 from builders import client_line
-from sgmatrix.load.client import ClientUse
+from sgmatrix.load.client_use import ClientUse
 from sgmatrix.load.evidence import Evidence, Surroundings
 from sgmatrix.load.metrics import mean_concurrency
 from sgmatrix.load.result import request_rows, summarise
@@ -28,7 +28,6 @@ def evidence(line, *, point=None, view=None, output_len=4, **changes):
         "server": ServerView(**NOTHING | (view or {})),
         "pool": {},
         "client": None,
-        "client_wall_s": 2.0,
         "surroundings": Surroundings(),
         "cache_flushed": True,
         "cold": None,
@@ -153,8 +152,8 @@ def test_without_a_cap_a_rate_is_the_limit_until_requests_queue():
 @pytest.mark.parametrize(
     ("use", "text"),
     [
-        (ClientUse(3.3, 0.0, 2), "the load client used 1.65 of 2 CPUs"),
-        (ClientUse(0.1, 0.2, 2), "the load client waited 10 % of the time for a CPU"),
+        (ClientUse(1.65, 0.0, 2), "the load client used 1.65 of 2 CPUs"),
+        (ClientUse(0.1, 0.1, 2), "the load client waited 10 % of the time for a CPU"),
     ],
 )
 def test_a_client_without_a_free_cpu_is_the_limit(use, text):

@@ -21,6 +21,7 @@ from typing import Any
 
 from sgmatrix.core.environment import engine_environment
 from sgmatrix.core.errors import SgmatrixError
+from sgmatrix.load.client_use import Look, Watch
 from sgmatrix.load.offer import Offer
 from sgmatrix.load.prompts import write_prompts
 from sgmatrix.node import proc
@@ -34,18 +35,6 @@ _END_S = 5.0
 _POLL_S = 0.2
 _FROM_OUTSIDE = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGKILL)
 """Signals that a client does not send itself; the kernel sends the last one when memory ends."""
-
-
-@dataclass(frozen=True)
-class ClientUse:
-    """What the client took of the machine, from its start to its end."""
-
-    cpu_s: float
-    """User and system time."""
-    delay_s: float
-    """Time that its threads were ready to run and waited for a CPU, all together."""
-    cpus: int
-    """CPUs that it may use."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +52,8 @@ class ClientRun:
     last_words: str
     ended_s: float = 0.0
     """When it ended, Unix time."""
-    use: ClientUse | None = None
-    """None when it ended before it was looked at."""
+    looks: tuple[Look, ...] = ()
+    """What it had taken of the machine, at moments while it ran."""
 
 
 def arguments(
@@ -191,7 +180,7 @@ def run_client(
                 "client_setup", f"{client['python']}: {error}", fix="make setup"
             ) from None
         left_alone = False
-        watch = _Watch(process.pid)
+        watch = Watch(process.pid)
         try:
             meanwhile()
             timed_out = _await(process, server, started + deadline_s, watch)
@@ -210,7 +199,7 @@ def run_client(
         wall_s=time.monotonic() - started,
         last_words=_last_words(folder / "client.log"),
         ended_s=ended_s,
-        use=watch.use(),
+        looks=tuple(watch.looks),
     )
 
 
@@ -238,26 +227,7 @@ def _begin(descriptors: int) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, hard))
 
 
-class _Watch:
-    """What a client takes of the machine: looked at while it runs, since its end hides it."""
-
-    def __init__(self, pid: int) -> None:
-        self._pid = pid
-        self._seen: proc.CpuUse | None = None
-
-    def look(self) -> None:
-        self._seen = proc.cpu_use(self._pid) or self._seen
-
-    def use(self) -> ClientUse | None:
-        if self._seen is None:
-            return None
-        cpus = len(os.sched_getaffinity(0))
-        return ClientUse(self._seen.cpu_s, self._seen.delay_s, cpus)
-
-
-def _await(
-    process: subprocess.Popen[bytes], server: Server, deadline: float, watch: _Watch
-) -> bool:
+def _await(process: subprocess.Popen[bytes], server: Server, deadline: float, watch: Watch) -> bool:
     """Wait for the client, the server's warden or the deadline; tell whether it was the latter."""
     warden = server.watch()
     if warden is None:  # it ended while the client started

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sgmatrix.load.client import ClientUse
+from sgmatrix.load.client_use import ClientUse
 from sgmatrix.load.serverview import ServerView
 
 
@@ -42,7 +42,6 @@ class Evidence:
     pool: Mapping[str, Any]
     """What the server reports of itself: max_total_num_tokens, max_running_requests."""
     client: ClientUse | None
-    client_wall_s: float
     surroundings: Surroundings
     cache_flushed: bool
     cold: str | None

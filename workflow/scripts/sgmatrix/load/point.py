@@ -13,6 +13,7 @@ from sgmatrix.core.events import emit
 from sgmatrix.core.files import read_json, read_json_or_none, write_json
 from sgmatrix.core.version import HARNESS_VERSION
 from sgmatrix.load.client import ClientRun, run_client
+from sgmatrix.load.client_use import use_within
 from sgmatrix.load.evidence import Evidence
 from sgmatrix.load.metrics import derived
 from sgmatrix.load.offer import in_flight, point_offer
@@ -173,10 +174,10 @@ def _evidence(
         devices=(step.record["live"] or {}).get("devices", ()),
     )
     more = derived(point, rows, metrics, view, around, spec["cell"]["gpus"])
-    use = run.use
+    use = use_within(run.looks, *window)
     more |= {
-        "client_cpu_cores": use.cpu_s / run.wall_s if use else None,
-        "client_delay_share": use.delay_s / run.wall_s if use else None,
+        "client_cpu_cores": use.cpu_cores if use else None,
+        "client_delay_share": use.delay_share if use else None,
     }
     return Evidence(
         point=point,
@@ -185,7 +186,6 @@ def _evidence(
         server=view,
         pool=step.record.get("info") or {},
         client=use,
-        client_wall_s=run.wall_s,
         surroundings=around,
         cache_flushed=flushed,
         cold=why_cold(warmup) or _spoilt(step.folder),

@@ -64,14 +64,11 @@ def _rate_limited(e: Evidence, limits: Limits) -> Iterator[str]:
 
 
 def _client_limited(e: Evidence, limits: Limits) -> Iterator[str]:
-    wall_s = e.client_wall_s
-    if e.client is not None and wall_s > 0:
-        used = e.client.cpu_s / wall_s
-        if used > limits["max_client_cpu_share"] * e.client.cpus:
-            yield f"the load client used {used:.2f} of {e.client.cpus} CPUs"
-        delayed = e.client.delay_s / wall_s
-        if delayed > limits["max_client_delay_share"]:
-            yield f"the load client waited {100 * delayed:.0f} % of the time for a CPU"
+    use = e.client
+    if use is not None and use.cpu_cores > limits["max_client_cpu_share"] * use.cpus:
+        yield f"the load client used {use.cpu_cores:.2f} of {use.cpus} CPUs"
+    if use is not None and use.delay_share > limits["max_client_delay_share"]:
+        yield f"the load client waited {100 * use.delay_share:.0f} % of the time for a CPU"
     own, seen = e.server.tpot_ms, e.metrics.get("tpot_ms_mean")
     if own and seen and seen > (1 + limits["max_client_gap"]) * own:
         yield f"TPOT is {seen:.3g} ms at the client, {own:.3g} ms at the server"
