@@ -1,6 +1,9 @@
 """What is not to be trusted is said, with the real load client against the stand-in server."""
 
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -82,6 +85,23 @@ def test_a_single_stream_at_a_low_rate_is_no_single_stream_latency(lab: Lab) -> 
     rows = {row["load_id"].partition("-")[0]: row for row in lab.points()}
     assert (rows["r4"]["concurrency"], rows["r4"]["request_rate"]) == (None, 4.0)
     assert rows["r4"]["concurrency_mean"] < 0.9 < rows["c0001"]["concurrency_mean"]
+
+
+def test_what_else_uses_the_machine_is_foreign_load(lab: Lab) -> None:
+    path = lab.campaign("{parallelism: [tp1]}", waves=0, output_len=16, hz=20)
+    path.write_text(path.read_text().replace("standin_ready_ms: 20", "standin_tpot_ms: 40"))
+    cpus = len(os.sched_getaffinity(0))
+    busy = [subprocess.Popen([sys.executable, "-S", "-c", "while True: pass"]) for _ in range(cpus)]
+    try:
+        run(lab)
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+
+    flags, why = verdicts(lab)["tp1", "c0001"]
+    assert "foreign_load" in flags
+    assert re.search(r"foreign_load: other processes used \d+ % of the CPUs", why)
 
 
 def values(lab: Lab) -> Iterator[tuple[str, str, str]]:

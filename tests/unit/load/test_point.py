@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import sys
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -20,6 +21,8 @@ from sgmatrix.load.warmup import run_warmup, why_cold
 from sgmatrix.node import proc
 from sgmatrix.node.launch import OWNER_VARIABLE, run_launch
 from sgmatrix.node.server import Server
+from sgmatrix.node.telemetry.samples import read_samples
+from standin.launcher import alive, eventually
 
 LOW, HIGH = "c0001-i16-o4-random-ids", "c0002-i16-o4-random-ids"  # 8 requests each
 
@@ -198,6 +201,26 @@ def test_a_cache_that_refuses_to_be_emptied_flags_the_point(launched, client):
     record, _ = run_point(launched({"standin_fault": "flush_refused"}), LOW, None)
 
     assert (record["validity"], record["cache_flushed"]) == ("cache_hits", False)
+
+
+def test_a_sampler_that_is_gone_is_missed(launched, client):
+    client.answers(client_line(8))
+    step = launched(telemetry={"hz": 10.0})
+    file = step.folder / "telemetry.jsonl"
+    eventually(lambda: read_samples(file), "a sample was taken")
+    warden = step.record["live"]["warden"]["pid"]
+    children = Path(f"/proc/{warden}/task/{warden}/children").read_text().split()
+    (sampler,) = [int(p) for p in children if "sgmatrix.node.sampler" in proc.command_of(int(p))]
+    os.kill(sampler, signal.SIGKILL)
+    eventually(lambda: not alive(sampler), "it is gone")
+    file.write_text("")  # as if it had been gone for long
+
+    record, _ = run_point(step, LOW, None)
+
+    assert (record["validity"], record["validity_detail"]) == (
+        "no_telemetry",
+        "no_telemetry: 0 % of the samples of host",
+    )
 
 
 def test_without_a_warm_up_a_point_is_cold(launched, client):
