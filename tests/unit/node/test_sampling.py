@@ -56,8 +56,9 @@ def test_a_sampler_that_hangs_is_killed_and_fails_nothing(keep):
     sampler = sampler_of(kept)
     os.kill(sampler, signal.SIGSTOP)
     kept.ask(told, ask="stop", why="enough")
+    closed = kept.closed()
 
-    assert kept.closed()["reason"] is None
+    assert (closed["reason"], closed["ended_by"]) == (None, "term")  # the server was not killed
     assert not alive(sampler)
 
 
@@ -66,6 +67,7 @@ def test_a_killed_warden_takes_its_sampler_with_it(keep):
     kept.ready()
     eventually(lambda: sampler_of(kept) is not None, "the sampler runs")
     sampler = sampler_of(kept)
+    os.kill(sampler, signal.SIGSTOP)  # it cannot see for itself that its warden is gone
     os.kill(kept.process.pid, signal.SIGKILL)
     kept.process.wait()
 
