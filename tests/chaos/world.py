@@ -75,6 +75,8 @@ class World:
             "warmup": {"max_waves": 0},
             "deadlines": REAL_DEADLINES,
         }
+        # without it the engine takes most of the machine's memory for its KV pool
+        data["engines"]["sglang-cpu"]["flags"]["mem_fraction_static"] = 0.02
         data["load"] |= {
             "concurrency": [1, 2],
             "input_len": 8,
