@@ -8,6 +8,7 @@ import pytest
 from sgmatrix.core.errors import SgmatrixError
 from sgmatrix.load.offer import Offer
 from sgmatrix.load.prompts import topical_prompts, write_prompts
+from sgmatrix.plan.prompts import prompts_hash, read_prompts
 from sgmatrix.plan.topics import COMMON, TOPICS
 
 
@@ -59,7 +60,8 @@ def test_topics_share_no_word_so_that_a_word_tells_its_topic():
 def test_custom_prompts_are_drawn_without_one_coming_twice(tmp_path):
     source = tmp_path / "mine.jsonl"
     source.write_text("".join(f'{{"prompt": "p{i} q"}}\n' for i in range(9)))
-    file = write_prompts(offer("custom", 9, path=str(source)), tmp_path / "p.jsonl")
+    known = {"path": str(source), "sha256": prompts_hash(read_prompts(source))}
+    file = write_prompts(offer("custom", 9, **known), tmp_path / "p.jsonl")
 
     assert sorted(written(file)) == sorted(f"p{i} q" for i in range(9))
 
@@ -67,8 +69,9 @@ def test_custom_prompts_are_drawn_without_one_coming_twice(tmp_path):
 def test_too_few_custom_prompts_are_named_with_their_number(tmp_path):
     source = tmp_path / "mine.jsonl"
     source.write_text('{"prompt": "a b"}\n')
+    known = {"path": str(source), "sha256": prompts_hash(["a b"])}
 
     with pytest.raises(SgmatrixError, match="holds 1 prompts, a load point needs 4") as caught:
-        write_prompts(offer("custom", 4, path=str(source)), tmp_path / "p.jsonl")
+        write_prompts(offer("custom", 4, **known), tmp_path / "p.jsonl")
 
     assert caught.value.code == "client_setup"

@@ -61,12 +61,12 @@ def test_ranks_are_added_up():
     lines = [
         decode(3, 300.0, at=1.0),
         decode(5, 500.0, at=1.0, rank=1),
-        decode(3, 900.0, at=2.0),  # the other rank said nothing in this second
+        decode(3, 900.0, at=2.0),  # of the other rank counts what it said last
     ]
     view = server_view(lines, None)
 
     assert (view.running_mean, view.running_max) == (8.0, 8)
-    assert view.peak_output_tok_s == 800.0
+    assert view.peak_output_tok_s == 1400.0
 
 
 def test_retractions_are_counted_and_graphs_are_a_share():

@@ -115,9 +115,9 @@ def test_more_requests_in_flight_than_were_allowed_cannot_be(duration_s, want):
     assert flags(client_line(8, duration_s=duration_s)) == want
 
 
-@pytest.mark.parametrize(("peak", "want"), [(61.0, []), (60.0, ["implausible"])])
+@pytest.mark.parametrize(("peak", "want"), [(45.8, []), (45.7, ["implausible"])])
 def test_more_tokens_than_the_server_s_steps_allow_cannot_be(peak, want):
-    view = {"decode_lines": 4, "peak_output_tok_s": peak}  # 64 tok/s at the client
+    view = {"decode_lines": 4, "peak_output_tok_s": peak}  # 48 tok/s after the first ones
 
     assert flags(view=view) == want
 

@@ -22,7 +22,7 @@ AT = time.mktime(time.strptime(STAMP, "%Y-%m-%d %H:%M:%S"))
         ),
         (
             (
-                f"[{STAMP} DP2 TP4] Decode batch [1234], #running-req: 5, "
+                f"[{STAMP} DP2 TP0] Decode batch [1234], #running-req: 5, "
                 "#full token: 9, full token usage: 0.30, swa token usage: 0.70, cpu graph: False, "
                 "gen throughput (token/s): 1.00, #queue-req: 0"
             ),

@@ -3,8 +3,10 @@
 import json
 import os
 import signal
+import subprocess
 
 from sgmatrix.node import proc
+from sgmatrix.node.sampling import Sampling
 from sgmatrix.node.telemetry.samples import read_facts, read_samples
 from standin.launcher import alive, eventually
 
@@ -83,3 +85,38 @@ def test_without_telemetry_there_is_none(keep):
 
     assert not (kept.attempt_dir / "telemetry.jsonl").exists()
     assert json.loads((kept.attempt_dir / "spec.json").read_text())["telemetry"] == {"hz": 0}
+
+
+class Stuck:
+    """A process within a driver call: SIGKILL ends it only when the call returns."""
+
+    def __init__(self):
+        self._sleeper = subprocess.Popen(["sleep", "60"])
+        self.pid = self._sleeper.pid
+        self.waited = []
+
+    def poll(self):
+        return None
+
+    def terminate(self):
+        pass
+
+    def kill(self):
+        pass
+
+    def wait(self, timeout=None):
+        self.waited.append(timeout)
+        if timeout is not None:
+            raise subprocess.TimeoutExpired("sampler", timeout)
+        return 0
+
+
+def test_the_end_of_a_stuck_sampler_is_waited_for_for_a_bounded_time():
+    sampling = Sampling()
+    stuck = sampling._process = Stuck()
+    try:
+        sampling.stop()
+        assert None not in stuck.waited
+    finally:
+        os.kill(stuck.pid, 9)
+        stuck._sleeper.wait()

@@ -114,9 +114,9 @@ def test_a_duration_says_how_many_requests_a_rate_has(tmp_path):
 
 
 def test_how_many_requests_a_closed_loop_takes_for_a_duration_only_the_server_knows(tmp_path):
-    (found,) = points(tmp_path, concurrency=[16], requests={"min": 4, "duration_s": 30.0})
+    (found,) = points(tmp_path, concurrency=[16], requests={"min": 4, "duration_s": 15.0})
 
-    assert (found.requests, found.duration_s, found.min_requests) == (None, 30.0, 16)
+    assert (found.requests, found.duration_s, found.min_requests) == (None, 15.0, 16)
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_a_file_of_prompts_is_known_by_its_content(tmp_path):
 
 def test_a_file_with_too_few_prompts_is_refused_before_any_launch(tmp_path):
     file = tmp_path / "prompts.jsonl"
-    file.write_text('{"prompt": "a b"}\n' * 2)
+    file.write_text('{"prompt": "a b"}\n{"prompt": "c d"}\n')
     load = {"concurrency": [2, 16], "dataset": "custom", "path": str(file)}
 
     with pytest.raises(SgmatrixError, match="holds 2 prompts, c0016-i16-o4-custom needs 64"):

@@ -18,6 +18,8 @@ class Flag:
     name: str
     help: str
     bars: frozenset[Kind]
+    finding: bool = False
+    """Whether it tells of the load or the server as they were asked for, and of no fault."""
 
 
 _BOTH: frozenset[Kind] = frozenset({"throughput", "latency"})
@@ -25,13 +27,13 @@ _THROUGHPUT: frozenset[Kind] = frozenset({"throughput"})
 _LATENCY: frozenset[Kind] = frozenset({"latency"})
 
 _FLAGS: dict[str, Flag] = {
-    name: Flag(name, text, bars)
+    name: Flag(name, text, bars, finding=name in ("rate_limited", "queue_limited"))
     for name, text, bars in (
         ("partial", "not all requests succeeded", _BOTH),
         ("rate_limited", "the offered rate was the limit, not the server", _THROUGHPUT),
         ("client_limited", "the load client was the limit, not the server", _BOTH),
         ("queue_limited", "requests waited for a free slot of the server", _LATENCY),
-        ("cold", "the warm-up did not reach a steady state", _BOTH),
+        ("cold", "the server was not in a steady state before", _BOTH),
         ("cache_hits", "the prefix cache was not empty before", _BOTH),
         ("length_mismatch", "output lengths differ from what was asked for", _BOTH),
         ("implausible", "a latency that cannot be", _BOTH),

@@ -8,6 +8,7 @@ in the files.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -179,7 +180,8 @@ def collect(layout: Layout, points: Path, requests: Path, telemetry: Path) -> No
         for planned in attempt.spec["points"]:
             file = attempt.folder / "points" / f"{planned['load_id']}.requests.parquet"
             if attempt.point(planned["load_id"]) is not None and file.is_file():
-                tables.append(pq.read_table(file, partitioning=None).cast(REQUESTS))
+                with contextlib.suppress(OSError, pa.ArrowException):
+                    tables.append(pq.read_table(file, partitioning=None).cast(REQUESTS))
     schema = with_metadata(schema, "points", POINTS_VERSION, provenance)
     write_parquet(table_from_rows(rows, schema), points)
     request_schema = with_metadata(REQUESTS, "requests", REQUESTS_VERSION, provenance)

@@ -6,6 +6,7 @@ is made once and kept beside its record; it is a pure function of that record.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -22,6 +23,7 @@ from sgmatrix.node.batchlog import placed_lines
 from sgmatrix.node.telemetry.samples import Sample, read_samples
 
 FILE = "telemetry.parquet"
+_INDICES = 1 << 15
 _GROUPS = ("host", "engine", "harness")
 _SERVER = ("running", "queued", "token_usage", "output_tok_s", "new_tokens", "cached_tokens")
 
@@ -70,8 +72,11 @@ def phases_of(
 def attempt_table(folder: Path, spec: Mapping[str, Any]) -> pa.Table:
     """Return the telemetry of a complete attempt, and keep it beside its record."""
     kept = folder / FILE
-    if kept.is_file():
-        return pq.read_table(kept, partitioning=None)
+    with contextlib.suppress(OSError, pa.ArrowException):  # else it is made again
+        if kept.is_file():
+            found = pq.read_table(kept, partitioning=None)
+            if found.schema.names == TELEMETRY.names:
+                return found
     final = read_json_or_none(folder / "teardown.json") or {}
     points = [
         record
@@ -91,7 +96,9 @@ def attempt_table(folder: Path, spec: Mapping[str, Any]) -> pa.Table:
         ]
         rows += [
             {**identity, **_when(moment, phases), **step, **value}
-            for moment, step, value in _logged(folder, _log_parts(warmup, points))
+            for moment, step, value in _logged(
+                folder, _log_parts(warmup, points), spec.get("utc_offset_s", 0)
+            )
         ]
     schema = with_metadata(TELEMETRY, "telemetry", TELEMETRY_VERSION, identity)
     table = table_from_rows(rows, schema)
@@ -123,10 +130,10 @@ def _sampled(folder: Path) -> Iterator[tuple[float, dict[str, Any]]]:
 def _gpus(sample: Sample) -> Iterator[tuple[float, dict[str, Any]]]:
     for gpu, values in sample.gpus.items():
         moment = values.get("t", sample.t_s)
-        device = int(gpu) if gpu.isdecimal() else None
+        device = int(gpu) if gpu.isdecimal() and int(gpu) < _INDICES else None
         for name, value in values.items():
             if name == "throttle_reasons":
-                for reason in value:
+                for reason in value or ():
                     yield moment, _value("gpu", device, f"throttle_{reason}", 1.0)
             elif name != "t" and isinstance(value, int | float):
                 yield moment, _value("gpu", device, name, value)
@@ -148,14 +155,14 @@ def _log_parts(
 
 
 def _logged(
-    folder: Path, parts: Sequence[tuple[int, int, dict[str, Any]]]
+    folder: Path, parts: Sequence[tuple[int, int, dict[str, Any]]], utc_offset_s: float
 ) -> Iterator[tuple[float, dict[str, Any], dict[str, Any]]]:
     for place, line in placed_lines(folder / "server.log"):
         step = next((step for begin, end, step in parts if begin <= place < end), {})
         for name in _SERVER:
             value = getattr(line, name)
             if value is not None:
-                yield line.time_s, step, _value("server", line.rank, name, value)
+                yield line.time_s - utc_offset_s, step, _value("server", line.rank, name, value)
 
 
 def _value(source: str, device: int | None, name: str, value: float) -> dict[str, Any]:

@@ -50,8 +50,8 @@ class ClientRun:
     """Signal with which somebody else ended it; None where nobody did."""
     wall_s: float
     last_words: str
-    ended_s: float = 0.0
-    """When it ended, Unix time."""
+    wrote_s: float = 0.0
+    """When it wrote its line, Unix time; the Python client takes seconds to end after that."""
     looks: tuple[Look, ...] = ()
     """What it had taken of the machine, at moments while it ran."""
 
@@ -166,8 +166,7 @@ def run_client(
         try:
             process = subprocess.Popen(
                 command(client, args, offer.burstiness),
-                # in one log, what it printed must not come after why it failed
-                env={**engine_environment(client["env"]), "PYTHONUNBUFFERED": "1"},
+                env={**engine_environment(client["env"]), **_own_home(client, Path(cwd))},
                 cwd=cwd,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -198,9 +197,28 @@ def run_client(
         else None,
         wall_s=time.monotonic() - started,
         last_words=_last_words(folder / "client.log"),
-        ended_s=ended_s,
+        wrote_s=min(ended_s, _written_s(output) or ended_s),
         looks=tuple(watch.looks),
     )
+
+
+def _own_home(client: dict[str, Any], cwd: Path) -> dict[str, str]:
+    """Return what the Python client has for its own.
+
+    It keeps prompts below the home folder under a name that does not tell models apart; and in
+    one log, what it printed must not come after why it failed.
+    """
+    if client["kind"] == "rust":
+        return {}
+    models = os.environ.get("HF_HOME") or str(Path.home() / ".cache/huggingface")
+    return {"PYTHONUNBUFFERED": "1", "HOME": str(cwd / "home"), "HF_HOME": models}
+
+
+def _written_s(path: Path) -> float | None:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return None
 
 
 def _descriptors(offer: Offer) -> int:
@@ -211,6 +229,8 @@ def _descriptors(offer: Offer) -> int:
     """
     wanted = _SOCKETS_PER_REQUEST * offer.connections
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if offer.concurrency is None and hard != resource.RLIM_INFINITY:
+        wanted = min(wanted, hard)  # how many will be in flight at once is not known
     if hard != resource.RLIM_INFINITY and wanted > hard:
         raise SgmatrixError(
             "client_setup",

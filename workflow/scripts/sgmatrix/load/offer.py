@@ -72,20 +72,27 @@ def wave_offer(points: list[dict[str, Any]], number: int) -> Offer:
 
     Its prompts are others than the measured ones, so that nothing of them is cached.
     """
-    hardest = max(points, key=lambda point: (in_flight(point) or 0, point["request_rate"] or 0))
-    width = in_flight(hardest)
-    if width is None:
-        width = min(max(8, math.ceil(hardest["request_rate"])), _WAVE_AT_MOST)
+    hardest = max(points, key=_width)
+    width = _width(hardest)
     seed = (hardest["seed"] + 1 + number) % 2**31
     return _offer(hardest, width, width, seed, None)
+
+
+def _width(point: Mapping[str, Any]) -> int:
+    """Return how many requests a warm-up wave of a point has at once."""
+    asked = in_flight(point)
+    rate: float = point["request_rate"] or 0.0
+    return asked if asked is not None else min(max(8, math.ceil(rate)), _WAVE_AT_MOST)
 
 
 def _offer(
     point: Mapping[str, Any], concurrency: int | None, requests: int, seed: int, rate: float | None
 ) -> Offer:
     prompts = point.get("prompts") or {}
-    if groups := prompts.get("groups"):  # the client makes whole groups
-        requests = math.ceil(requests / groups) * groups
+    if groups := prompts.get("groups"):
+        groups = min(groups, max(1, requests // 2))  # alone in its group, a prompt shares nothing
+        prompts = {**prompts, "groups": groups}
+        requests = math.ceil(requests / groups) * groups  # the client makes whole groups
     return Offer(
         dataset=point["dataset"],
         concurrency=concurrency,

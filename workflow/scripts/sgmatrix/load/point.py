@@ -53,9 +53,6 @@ def run_point(
     Raises:
         SgmatrixError: when the environment disturbed it; nothing is written then.
     """
-    from sgmatrix.core.parquet import table_from_rows, write_parquet
-    from sgmatrix.core.schemas import REQUESTS, REQUESTS_VERSION, with_metadata
-
     spec = read_json(step.folder / "spec.json")
     point = next(one for one in spec["points"] if one["load_id"] == load_id)
     rows: list[dict[str, Any]] = []
@@ -83,6 +80,10 @@ def run_point(
         "client": spec["client"]["id"],
         "harness": HARNESS_VERSION,
     }
+    # the client's pause is over by now: these were loaded in it
+    from sgmatrix.core.parquet import table_from_rows, write_parquet
+    from sgmatrix.core.schemas import REQUESTS, REQUESTS_VERSION, with_metadata
+
     schema = with_metadata(REQUESTS, "requests", REQUESTS_VERSION, {"point_key": point["key"]})
     table = table_from_rows([{**identity, **row} for row in rows], schema)
     write_parquet(table, step.folder / "points" / f"{load_id}.requests.parquet")
@@ -166,7 +167,7 @@ def _evidence(
     log = step.folder / "server.log"
     ends = log_size(log)
     view = server_view(batch_lines(log, begins, ends), enough)
-    window = (run.ended_s - (metrics["duration_s"] or run.wall_s), run.ended_s)
+    window = (run.wrote_s - (metrics["duration_s"] or run.wall_s), run.wrote_s)
     around = surroundings(
         step.folder / "telemetry.jsonl",
         window,

@@ -10,7 +10,7 @@ from pathlib import Path
 from sgmatrix.core.errors import SgmatrixError
 from sgmatrix.core.files import write_text
 from sgmatrix.load.offer import Offer
-from sgmatrix.plan.prompts import read_prompts
+from sgmatrix.plan.prompts import prompts_hash, read_prompts
 from sgmatrix.plan.topics import COMMON, TOPICS
 
 _OF_THE_TOPIC = 0.7
@@ -41,7 +41,16 @@ def write_prompts(offer: Offer, path: Path) -> Path | None:
 def custom_prompts(offer: Offer) -> list[str]:
     """Return as many different prompts of the user's file as the offer has requests."""
     path = Path(offer.prompts["path"])
-    found = read_prompts(path)
+    try:
+        found = read_prompts(path)
+    except SgmatrixError as refusal:  # it was there when the campaign was planned
+        raise SgmatrixError("client_setup", refusal.facts, fix=refusal.fix) from None
+    if prompts_hash(found) != offer.prompts.get("sha256"):
+        raise SgmatrixError(
+            "client_setup",
+            f"{path} holds other prompts than when the campaign was planned",
+            fix="run snakemake again: the plan is made anew",
+        )
     if len(found) < offer.requests:
         raise SgmatrixError(
             "client_setup",

@@ -36,7 +36,10 @@ def request_rows(line: dict[str, Any], asked: int, output_len: int) -> list[dict
             f"the client's line is not that of {asked} requests: {lengths}, missing {missing}",
         )
     columns = zip(*(line[name] for name in _COLUMNS), strict=True)
-    return [_row(i, output_len, *values) for i, values in enumerate(columns)]
+    try:
+        return [_row(i, output_len, *values) for i, values in enumerate(columns)]
+    except (TypeError, ValueError) as error:
+        raise SgmatrixError("client_crash", f"the client's line is damaged: {error}") from None
 
 
 def _row(
@@ -49,6 +52,10 @@ def _row(
     text: str,
     error: str | None,
 ) -> dict[str, Any]:
+    if not all(isinstance(count, int | None) for count in (input_len, tokens)):
+        raise TypeError(
+            f"request {index} has {input_len!r} prompt tokens, {tokens!r} output tokens"
+        )
     problem = error or _problem(input_len, tokens, ttft_s, itls_s, text)
     row: dict[str, Any] = {
         "request": index,
@@ -113,7 +120,7 @@ def summarise(
     from sgmatrix.core.schemas import LATENCIES, QUANTILES
 
     ok = [row for row in rows if row["ok"]]
-    if duration_s is not None and not 0 < duration_s < math.inf:
+    if not isinstance(duration_s, int | float) or not 0 < duration_s < math.inf:
         duration_s = None  # also what is no number
     out: dict[str, float | int | None] = {
         "completed": len(ok),

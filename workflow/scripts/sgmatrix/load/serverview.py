@@ -49,28 +49,43 @@ def server_view(lines: Sequence[BatchLine], asked: float | None) -> ServerView:
     """
     decode = [line for line in lines if line.kind == "decode"]
     ranks = sorted({line.rank for line in decode})
-    running = [
-        [line.running for line in decode if line.rank == rank and line.running is not None]
-        for rank in ranks
-    ]
-    means = [sum(values) / len(values) for values in running if values]
+    # of a pipeline each line is about one micro-batch, and how many there are is not said
+    whole = not any(line.pipelined for line in decode)
     steps = [step for rank in ranks for step in _step_times_ms(lines, rank)]
     graphs = [line.graph for line in decode if line.graph is not None]
     usages = [line.token_usage for line in lines if line.token_usage is not None]
+    running = _sums(decode, ranks, "running") if whole else []
+    queued = _sums(decode, ranks, "queued")
     few = asked / len(ranks) if asked is not None and ranks else None
     return ServerView(
         decode_lines=len(decode),
-        running_mean=sum(means) if means else None,
-        running_max=sum(max(values) for values in running if values) if means else None,
-        queued_max=max((line.queued for line in decode if line.queued is not None), default=None),
-        queued_share=_queued_share(decode, few),
+        running_mean=sum(running) / len(running) if running else None,
+        running_max=int(max(running)) if running else None,
+        queued_max=int(max(queued)) if queued else None,
+        queued_share=_queued_share(decode, few) if whole else _queued_share(decode, None),
         token_usage_max=max(usages, default=None),
         retracted=sum(line.retracted or 0 for line in lines) if lines else None,
         cached_share=_cached_share(lines),
-        peak_output_tok_s=_peak(decode, len(ranks)),
-        tpot_ms=sum(steps) / len(steps) if len(steps) >= MIN_LINES else None,
+        peak_output_tok_s=max(_sums(decode, ranks, "output_tok_s"), default=None),
+        tpot_ms=sum(steps) / len(steps) if whole and len(steps) >= MIN_LINES else None,
         graph_share=sum(graphs) / len(graphs) if graphs else None,
     )
+
+
+def _sums(decode: Sequence[BatchLine], ranks: Sequence[int], name: str) -> list[float]:
+    """Return a quantity of all ranks together, at each line: the sum of what each said last.
+
+    A moment at which a rank has said nothing yet is left out.
+    """
+    last: dict[int, float] = {}
+    found = []
+    for line in decode:
+        value = getattr(line, name)
+        if value is not None:
+            last[line.rank] = value
+            if len(last) == len(ranks):
+                found.append(sum(last.values()))
+    return found
 
 
 def _queued_share(decode: Sequence[BatchLine], few: float | None) -> float | None:
@@ -86,17 +101,6 @@ def _cached_share(lines: Sequence[BatchLine]) -> float | None:
     cached = sum(line.cached_tokens or 0 for line in prefills)
     whole = cached + sum(line.new_tokens or 0 for line in prefills)
     return cached / whole if whole else None
-
-
-def _peak(decode: Sequence[BatchLine], ranks: int) -> float | None:
-    """Return the highest rate; of several ranks, of the seconds in which all of them spoke."""
-    seconds: dict[float, dict[int, float]] = {}
-    for line in decode:
-        if line.output_tok_s is not None:
-            best = seconds.setdefault(line.time_s, {})
-            best[line.rank] = max(line.output_tok_s, best.get(line.rank, 0.0))
-    whole = [sum(rates.values()) for rates in seconds.values() if len(rates) == ranks]
-    return max(whole, default=None)
 
 
 def _step_times_ms(lines: Sequence[BatchLine], rank: int) -> list[float]:

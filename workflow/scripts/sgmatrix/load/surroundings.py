@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -35,7 +36,8 @@ def surroundings(
     if not hz:
         return Surroundings()
     names = [name.removeprefix("gpu-") for name in devices if name.startswith("gpu-")]
-    gpus = [_index(name, read_facts(telemetry)) for name in names]
+    facts = read_facts(telemetry) if names else {}
+    gpus = [_index(name, facts) for name in names]
     samples = read_samples(telemetry, end_s=window_s[1])
     seen = summarise(
         samples, *window_s, hz=hz, gpus=gpus, idle_before_s=_first_taken_s(samples, gpus)
@@ -74,7 +76,8 @@ def _power_w(
     ends = [max((t for t, _ in readings(samples, gpu, "energy_j")), default=0.0) for gpu in gpus]
     end_s = min([end_s, *ends])
     if end_s - start_s >= _COUNTED_SHARE * (window_s[1] - start_s):
-        counted = power(samples, start_s, end_s, gpus).counter_j
+        # between two readings of a counter nothing is lost, however far they are apart
+        counted = power(samples, start_s, end_s, gpus, max_gap_s=math.inf).counter_j
         if counted is not None:
             return counted / (end_s - start_s)
     return power(samples, *window_s, gpus).power_w_mean

@@ -18,6 +18,8 @@ Limits = Mapping[str, float]
 
 _SLACK = 1.05
 """What rounding and the client's own clock may add to a bound that physics sets."""
+_ARRIVING_SHARE = 0.5
+"""Part of a point during which requests still arrive, from which on the rate is its limit."""
 _HARMFUL = ("hw_slowdown", "sw_thermal", "hw_thermal", "hw_power_brake")
 """Reasons for lower clocks that are a fault of the machine; its power limit is a property."""
 
@@ -56,8 +58,10 @@ def _rate_limited(e: Evidence, limits: Limits) -> Iterator[str]:
         return
     mean, most = e.metrics.get("concurrency_mean"), e.point.get("max_concurrency")
     if most is None:
-        ran = f", {mean:.2g} of them at once" if mean is not None else ""
-        yield f"the server served all that came, {rate:g} requests/s{ran}"
+        came_s, duration_s = (len(e.rows) - 1) / rate, e.metrics.get("duration_s")
+        if duration_s and came_s >= _ARRIVING_SHARE * duration_s:
+            ran = f", {mean:.2g} of them at once" if mean is not None else ""
+            yield f"requests came for {came_s:.3g} of {duration_s:.3g} s, {rate:g} a second{ran}"
     elif mean is None or mean < limits["min_load_share"] * most:
         ran = "fewer" if mean is None else f"{mean:.2g}"
         yield f"at {rate:g} requests/s {ran} of at most {most} requests were in flight"
@@ -145,9 +149,18 @@ def _implausible(e: Evidence, _limits: Limits) -> Iterator[str]:
     mean, most = e.metrics.get("concurrency_mean"), in_flight(e.point)
     if mean is not None and most is not None and mean > _SLACK * most:
         yield f"latencies and duration say {mean:.3g} requests in flight, {most} were allowed"
-    rate, peak = e.metrics.get("output_tok_s"), e.server.peak_output_tok_s
+    rate, peak = _decode_tok_s(e), e.server.peak_output_tok_s
     if rate and peak and e.server.decode_lines > MIN_LINES and rate > _SLACK * peak:
-        yield f"{rate:.0f} tok/s at the client, the server made {peak:.0f} at the most"
+        yield f"{rate:.0f} decoded tok/s at the client, the server made {peak:.0f} at the most"
+
+
+def _decode_tok_s(e: Evidence) -> float | None:
+    """Return the rate of all tokens but the first ones, which come from the prefill."""
+    duration_s = e.metrics.get("duration_s")
+    if not duration_s:
+        return None
+    further: int = sum(row["output_tokens"] - 1 for row in e.rows if row["ok"])
+    return further / float(duration_s)
 
 
 def _foreign_load(e: Evidence, limits: Limits) -> Iterator[str]:

@@ -10,6 +10,7 @@ Not here  what a window of them says (`load.serverview`), the server's end (`nod
 
 from __future__ import annotations
 
+import calendar
 import re
 import time
 from collections.abc import Iterator
@@ -17,15 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-_SLICE_BYTES = 64 * 1024 * 1024
-"""Of a log at the most; a point's own part of it is far smaller."""
-
+_PIECE_BYTES = 1 << 20
 _LINE = re.compile(
-    r"\[(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?P<rank>[^\]]*)\]\s+(?:TP\d+\]\s+)?"
+    r"\[(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?P<rank>[^\]]*)\]\s+(?P<tail>TP\d+\]\s+)?"
     r"(?P<kind>Prefill batch|Decode batch|KV cache pool is full|Decode out of memory happened)"
     r"(?P<rest>.*)"
 )
-_DP = re.compile(r"\bDP(\d+)\b")
+_RANK = re.compile(r"\b(DP|TP|PP)(\d+)\b")
 _NUMBERS = {
     "running": re.compile(r"#running-req: (\d+)"),
     "queued": re.compile(r"#queue-req: (\d+)"),
@@ -43,10 +42,10 @@ class BatchLine:
     """One line; what it does not say is None."""
 
     time_s: float
-    """Unix time, by the server's clock, in whole seconds."""
+    """Whole seconds of the server's own clock, counted as if it showed UTC."""
     kind: Literal["prefill", "decode", "retract"]
     rank: int
-    """Of data parallelism."""
+    """Of data parallelism; of the tensor and pipeline ranks only the first is read."""
     running: int | None = None
     """Requests in the batch."""
     queued: int | None = None
@@ -62,15 +61,24 @@ class BatchLine:
     """Running requests that were thrown out of a full pool, to be computed again."""
     graph: bool | None = None
     """Whether the step was replayed from a captured graph."""
+    pipelined: bool = False
+    """Whether the batch is one of several micro-batches, of which the rate counts all."""
 
 
 def batch_line(text: str) -> BatchLine | None:
     """Return what a line of the log says of a batch; None for any other line."""
-    found = _LINE.search(text)
+    found = _LINE.match(text)
     if found is None:
         return None
     rest = found["rest"]
-    rank = _DP.search(found["rank"])
+    ranks = {
+        kind: int(number) for kind, number in _RANK.findall(found["rank"] + (found["tail"] or ""))
+    }
+    if ranks.get("TP") or ranks.get("PP"):
+        return None  # they say again what the first one says
+    time_s = _seconds(found["time"])
+    if time_s is None:
+        return None
     whole: dict[str, int] = {}
     for name, pattern in _NUMBERS.items():
         if name != "output_tok_s" and (number := pattern.search(rest)):
@@ -83,14 +91,22 @@ def batch_line(text: str) -> BatchLine | None:
         "Decode batch": "decode",
     }
     return BatchLine(
-        time_s=time.mktime(time.strptime(found["time"], "%Y-%m-%d %H:%M:%S")),
+        time_s=time_s,
         kind=kinds.get(found["kind"], "retract"),
-        rank=int(rank[1]) if rank else 0,
+        rank=ranks.get("DP", 0),
+        pipelined="PP" in ranks,
         token_usage=max(usages, default=None),
         output_tok_s=float(rate[1]) if rate else None,
         graph=graph[1] == "True" if graph else None,
         **whole,
     )
+
+
+def _seconds(text: str) -> float | None:
+    try:
+        return float(calendar.timegm(time.strptime(text, "%Y-%m-%d %H:%M:%S")))
+    except ValueError:
+        return None
 
 
 def log_size(log: Path) -> int:
@@ -120,16 +136,17 @@ def placed_lines(
     The times of the lines are whole seconds; where a line stands tells more exactly what the
     server was doing.
     """
+    stop = log_size(log) if end is None else end
+    place = start
     try:
         with log.open("rb") as file:
             file.seek(start)
-            data = file.read(min(_SLICE_BYTES, (end or log_size(log)) - start))
+            # a piece at a time: a prompt that is logged may be a line of megabytes
+            while place < stop and (raw := file.readline(min(_PIECE_BYTES, stop - place))):
+                if b"batch" in raw or b"retracted" in raw:
+                    line = batch_line(raw.decode("utf-8", "replace"))
+                    if line is not None:
+                        yield place, line
+                place += len(raw)
     except OSError:
         return
-    place = start
-    for raw in data.split(b"\n"):
-        if b"batch" in raw or b"retracted" in raw:
-            line = batch_line(raw.decode("utf-8", "replace"))
-            if line is not None:
-                yield place, line
-        place += len(raw) + 1

@@ -8,6 +8,7 @@ import os
 import secrets
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -82,6 +83,8 @@ def run_launch(layout: Layout, cell: str, launch: str) -> dict[str, Any]:
         "client": {"id": plan["client"]["id"]},
         "harness": HARNESS_VERSION,
         "asked_at": now_utc(),
+        # the times of the server's log are local ones
+        "utc_offset_s": time.localtime().tm_gmtoff,
         "token": secrets.token_hex(16),
         "run_dir": str(run_dir),
         "attempt_dir": str(layout.attempt(cell, launch, attempt).resolve()),

@@ -73,6 +73,9 @@ class Sampling:
             self._process.terminate()
             if not select.select([descriptor], [], [], _END_S)[0]:
                 self._process.kill()
+                if not select.select([descriptor], [], [], _END_S)[0]:
+                    return  # stuck in a driver; the lease does not wait for it
         finally:
             os.close(descriptor)
-        self._process.wait()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_END_S)

@@ -132,6 +132,23 @@ class Campaign(Closed):
             )
         return self
 
+    @model_validator(mode="after")
+    def _points_can_end(self) -> Campaign:
+        rule, limit_s = self.load.requests, self.deadlines.point_s
+        if rule.duration_s is not None and rule.duration_s >= limit_s:
+            raise ValueError(
+                f"load.requests.duration_s = {rule.duration_s:g} is not below "
+                f"deadlines.point_s = {limit_s:g}: no point could end"
+            )
+        for rate in self.load.request_rate:
+            span_s = rule.min / rate
+            if span_s >= limit_s:
+                raise ValueError(
+                    f"load.request_rate {rate:g}: load.requests.min = {rule.min} requests come in "
+                    f"{span_s:g} s, deadlines.point_s is {limit_s:g}"
+                )
+        return self
+
     @model_validator(mode="before")
     @classmethod
     def _sane(cls, data: Any) -> Any:

@@ -41,8 +41,8 @@ def checked_cells(
     problems = [*matrix.problems, *_value_problems(campaign, matrix.points)]
     for point in matrix.points:
         engine = engines[str(point.get("engine") or campaign.engine)]
-        settings = settings_of(campaign, point)
         try:
+            settings = settings_of(campaign, point)
             cell = make_cell(point, campaign, engine, model, settings, project)
             problems += [
                 f"cell {cell.id}: {why}"

@@ -13,7 +13,7 @@ Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$")]
 """A name that axis values are put together from, as in `p2p-off+small-buffers`."""
 VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 Concurrency = Annotated[int, Field(ge=1, le=65536)]
-Rate = Annotated[float, Field(gt=0, le=1e6)]
+Rate = Annotated[float, Field(ge=0.001, le=1e6)]
 """Requests per second."""
 Seconds = Annotated[float, Field(gt=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -28,6 +28,6 @@ class Closed(BaseModel):
 
 def sorted_once(values: list[_Number], what: str) -> list[_Number]:
     """Return load points from the lowest up; refuse one that stands twice."""
-    if len(set(values)) < len(values):
+    if len({f"{value:.10g}" for value in values}) < len(values):
         raise ValueError(f"a {what} stands twice")
     return sorted(values)

@@ -21,6 +21,7 @@ class Requests(Closed):
     )
     duration_s: Seconds | None = Field(
         None,
+        le=7 * 86400,
         description="instead of `per_concurrency`: as many requests as are expected in this time, "
         "from the rate, or from the throughput of the last warm-up wave",
     )

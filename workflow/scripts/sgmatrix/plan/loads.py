@@ -90,7 +90,8 @@ def _point(
         "seed": seed,
         "client": client["id"],
         "warmup": dict(warmup),
-        "prompts": dict(prompts),
+        # the same prompts elsewhere are the same load
+        "prompts": {name: value for name, value in prompts.items() if name != "path"},
         "arrivals": [load.max_concurrency, load.burstiness] if opened else None,
     }
     return LoadPoint(

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
+from sgmatrix.core.errors import SgmatrixError
 from sgmatrix.plan.axes import Point
 from sgmatrix.plan.campaign import Campaign
 from sgmatrix.plan.closed import AxisValue
-from sgmatrix.plan.load_parts import Load
+from sgmatrix.plan.load_parts import Load, LoadOverride
 from sgmatrix.plan.matrix import meets
 from sgmatrix.plan.parts import Deadlines, Override
 
@@ -41,12 +42,25 @@ def settings_of(campaign: Campaign, point: Point) -> Settings:
     for override in matching(campaign, point):
         launches = override.launches or launches
         if override.load is not None:
-            load = load.model_copy(update=_given(override.load))
+            load = _overridden(load, override.load)
         if override.deadlines is not None:
             deadlines = deadlines.model_copy(update=_given(override.deadlines))
         flags |= override.flags
         env |= override.env
     return Settings(launches, load, deadlines, flags, env)
+
+
+def _overridden(load: Load, override: LoadOverride) -> Load:
+    """Return a load with some keys replaced, held to the rules of any load.
+
+    Raises:
+        SgmatrixError: `config_rejected` when together they are none.
+    """
+    try:
+        return Load.model_validate({**dict(load), **_given(override)})
+    except ValidationError as error:
+        whys = "; ".join(one["msg"].removeprefix("Value error, ") for one in error.errors())
+        raise SgmatrixError("config_rejected", f"overrides.load: {whys}") from None
 
 
 def _given(part: BaseModel) -> dict[str, Any]:

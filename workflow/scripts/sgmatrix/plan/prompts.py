@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,12 +29,16 @@ def prompt_facts(load: Load, project: Path) -> dict[str, Any]:
         return {}
     path = project / Path(load.path).expanduser()
     prompts = read_prompts(path)
-    digest = hashlib.sha256("\0".join(prompts).encode()).hexdigest()
-    return {"path": str(path), "sha256": digest, "count": len(prompts)}
+    return {"path": str(path), "sha256": prompts_hash(prompts), "count": len(prompts)}
+
+
+def prompts_hash(prompts: Sequence[str]) -> str:
+    """Return a hash over prompts, wherever their file lies."""
+    return hashlib.sha256("\0".join(prompts).encode()).hexdigest()
 
 
 def read_prompts(path: Path) -> list[str]:
-    """Return the prompts of a JSONL file, in its order.
+    """Return the different prompts of a JSONL file, in its order.
 
     A line holds `prompt` or `text`, or `conversations` whose first turn is the prompt (`value`
     or `content`), as ShareGPT has it.
@@ -48,7 +52,7 @@ def read_prompts(path: Path) -> list[str]:
         raise _refusal(f"{path}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise _refusal(f"{path} is not UTF-8") from None
-    prompts = list(_prompts(path, text))
+    prompts = list(dict.fromkeys(_prompts(path, text)))  # one twice is answered from the cache
     if not prompts:
         raise _refusal(f"{path} holds no prompt")
     return prompts
@@ -60,8 +64,10 @@ def _prompts(path: Path, text: str) -> Iterator[str]:
             continue
         try:
             prompt = _prompt(json.loads(line))
-        except ValueError:
+        except (ValueError, RecursionError):
             raise _refusal(f"{path}, line {number}: is no JSON") from None
+        if isinstance(prompt, str) and any("\ud800" <= sign <= "\udfff" for sign in prompt):
+            raise _refusal(f"{path}, line {number}: half a character (a lone surrogate)")
         if not isinstance(prompt, str) or not prompt.strip():
             raise _refusal(f"{path}, line {number}: has no prompt, text or conversations")
         yield prompt
@@ -79,13 +85,23 @@ def _prompt(entry: Any) -> Any:
 
 
 def refuse_too_few(prompts: Mapping[str, Any], points: Iterable[LoadPoint]) -> None:
-    """Refuse a file that cannot give every request of a load point a prompt of its own.
+    """Refuse points that have too few prompts, or too few requests for their groups.
 
-    One that came twice would be answered from the cache.
+    A prompt that came twice would be answered from the cache.
 
     Raises:
         SgmatrixError: `config_rejected`, naming the largest point.
     """
+    groups = prompts.get("groups") or 0
+    points = list(points)
+    for point in points:
+        if groups and point.requests is not None and point.requests < 2 * groups:
+            raise SgmatrixError(
+                "config_rejected",
+                f"load.shared_prefix.groups = {groups}: {point.load_id} has {point.requests} "
+                "requests, so that some would share their beginning with none",
+                fix=f"at least {2 * groups} requests (load.requests.min), or fewer groups",
+            )
     known = [point for point in points if point.requests is not None]
     largest = max(known, key=lambda point: point.requests or 0, default=None)
     count = prompts.get("count")

@@ -19,7 +19,9 @@ def _problems(cell: CellView) -> list[str]:
     lines = {one.launch: f"{one.reason}: {one.root}".rstrip(": ") for one in cell.failures}
     doubts: dict[str, list[str]] = {}
     for row in cell.flagged:
-        barring = [flag.name for flag in flags_of(row["validity"]) if flag.bars]
+        barring = [
+            flag.name for flag in flags_of(row["validity"]) if flag.bars and not flag.finding
+        ]
         doubts.setdefault(row["launch"], []).extend(
             f"{name} at {row['load_id']}" for name in barring
         )

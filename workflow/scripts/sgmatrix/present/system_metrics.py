@@ -54,21 +54,28 @@ def system_metrics(table: pa.Table) -> list[Reading]:
     kept = table.filter(pc.is_in(table["name"], names)).select(
         ["source", "name", "device", "t_s", "time", "value"]
     )
-    bins: dict[tuple[str, int], list[tuple[float, float, float]]] = {}
+    bins: dict[tuple[str, int], dict[int | None, list[float]]] = {}
+    starts: dict[tuple[str, int], float] = {}
     for row in kept.to_pylist():
         known = _NAMES.get((row["source"], row["name"]))
         if known is None:
             continue
         key = f"system/{known[0].format(device=row['device'])}"
         place = math.floor(row["t_s"] / EVERY_S)
-        began_s = row["time"].timestamp() - row["t_s"]
-        bins.setdefault((key, place), []).append((row["value"] * known[1], began_s, row["t_s"]))
+        starts.setdefault((key, place), row["time"].timestamp() - row["t_s"])
+        ranks = bins.setdefault((key, place), {})
+        ranks.setdefault(row["device"], []).append(row["value"] * known[1])
     return [
         Reading(
             key,
-            fmean(value for value, _, _ in found),
-            round(1000 * (found[0][1] + place * EVERY_S)),
+            _together(key, [fmean(values) for values in ranks.values()]),
+            round(1000 * (starts[key, place] + place * EVERY_S)),
             place * EVERY_S,
         )
-        for (key, place), found in sorted(bins.items())
+        for (key, place), ranks in sorted(bins.items())
     ]
+
+
+def _together(key: str, of_ranks: list[float]) -> float:
+    """Return what the data-parallel ranks of a server are together: a share is their mean."""
+    return fmean(of_ranks) if key.endswith("token_usage") else sum(of_ranks)

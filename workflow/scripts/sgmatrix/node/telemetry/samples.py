@@ -13,6 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+_LATEST_S = 1e11
+"""Unix time beyond which a moment is damage."""
+
 
 @dataclass(frozen=True)
 class Sample:
@@ -93,16 +96,31 @@ def _records(path: Path) -> Iterator[dict[str, Any]]:
             yield record
 
 
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _numbers(value: Any) -> dict[str, float]:
+    """Return what is a number in a group; a damaged line says nothing else."""
+    return {
+        name: number
+        for name, number in _mapping(value).items()
+        if isinstance(number, int | float) and math.isfinite(number)
+    }
+
+
 def _sample(record: Mapping[str, Any]) -> Sample | None:
-    if not isinstance(record.get("t"), int | float):
+    moment = record.get("t")
+    if not isinstance(moment, int | float) or not 0 <= moment < _LATEST_S:
         return None
+    gpus = _mapping(record.get("gpus"))
     return Sample(
-        t_s=record["t"],
+        t_s=moment,
         interval_s=record.get("interval_s"),
-        host=record.get("host", {}),
-        engine=record.get("engine", {}),
-        harness=record.get("harness", {}),
-        gpus=record.get("gpus", {}),
+        host=_numbers(record.get("host")),
+        engine=_numbers(record.get("engine")),
+        harness=_numbers(record.get("harness")),
+        gpus={gpu: values for gpu, values in gpus.items() if isinstance(values, dict)},
         took_ms=record.get("took_ms"),
         cpu_ms=record.get("cpu_ms"),
         skipped=record.get("skipped", 0),
