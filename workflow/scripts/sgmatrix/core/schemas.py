@@ -51,7 +51,9 @@ REQUESTS = pa.schema(
         _field("tpot_ms", _F64, "(E2E - TTFT) / (output tokens - 1); null below two tokens"),
         _field("e2e_ms", _F64, "send to last token; null where not ok"),
         _field(
-            "itl_ms", pa.list_(pa.field("element", _F32, nullable=False)), "gaps between chunks"
+            "itl_ms",
+            pa.list_(pa.field("element", _F32, nullable=False)),
+            "times between successive tokens",
         ),
     ]
 )
