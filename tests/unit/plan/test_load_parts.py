@@ -46,7 +46,7 @@ def test_another_client_is_refused():
         ({"concurrency": [1], "dataset": "topical", "output_len": 3}, "output_len is at least 4"),
         ({"concurrency": [2, 2]}, "a concurrency stands twice"),
         ({"request_rate": [1.0, 1.0]}, "a request rate stands twice"),
-        ({"request_rate": [0.0]}, "greater than 0"),
+        ({"request_rate": [0.0]}, "greater than or equal to 0.001"),
         ({"concurrency": [True]}, "valid integer"),
     ],
 )
