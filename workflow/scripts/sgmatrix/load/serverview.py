@@ -2,8 +2,9 @@
 
 A pure function of the batches that it logged while the load was offered. It is what the
 client's numbers are checked against, and the only source of a peak: a rate over the steps
-between two lines, which cannot exceed what the server can do. The client's own peak counts
-chunks in fixed one-second buckets, and is not used.
+between two lines, which cannot exceed what a rank can do; ranks log at different moments, so
+that their sum can be a little high. The client's own peak counts chunks in fixed one-second
+buckets, and is not used.
 """
 
 from __future__ import annotations
