@@ -1,5 +1,7 @@
 """What is not to be trusted is said, with the real load client against the stand-in server."""
 
+import json
+import math
 import os
 import re
 import subprocess
@@ -35,7 +37,7 @@ def run(lab: Lab) -> None:
 
 
 def test_each_fault_of_a_server_is_flagged_for_what_it_is(lab: Lab) -> None:
-    faults = '[odd_log, "short_output:2", "http_500:0.25", flush_refused]'
+    faults = '[odd_log, "short_output:2", "http_500:0.25", flush_refused, "sse_error:0.25"]'
     lab.campaign(f"{{standin_fault: {faults}}}", waves=0, concurrency="[4]", extra=PATIENT)
     run(lab)
 
@@ -45,6 +47,7 @@ def test_each_fault_of_a_server_is_flagged_for_what_it_is(lab: Lab) -> None:
         "standin-fault-short-output-2": ["cold", "length_mismatch"],
         "standin-fault-http-500-0.25": ["partial", "cold"],
         "standin-fault-flush-refused": ["cold", "cache_hits"],
+        "standin-fault-sse-error-0.25": ["cold", "length_mismatch", "implausible"],
     }
 
 
@@ -125,3 +128,17 @@ def test_telemetry_is_taken_in_every_phase_and_nothing_of_it_is_left(lab: Lab) -
     assert lab.processes() == []
     for flags, _ in verdicts(lab).values():
         assert "no_telemetry" not in flags
+
+
+def test_a_duration_is_told_by_a_wave_at_the_same_concurrency(lab: Lab) -> None:
+    path = lab.campaign("{parallelism: [tp1]}", waves=2, output_len=16, extra=PATIENT)
+    path.write_text(
+        re.sub(r"requests: .*", "requests: {min: 1, duration_s: 0.4}", path.read_text())
+    )
+    run(lab)
+
+    asked = {row["load_id"]: row["asked"] for row in lab.points()}
+    (pilot,) = lab.root.glob("history/*/*/*/pilot/*/result.jsonl")  # two ran at once in the waves
+    assert pilot.parent.name.startswith("c0001-")
+    said = json.loads(pilot.read_text())
+    assert asked[pilot.parent.name] == math.ceil(said["completed"] / said["duration"] * 0.4)

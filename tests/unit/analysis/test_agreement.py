@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from sgmatrix.analysis.agreement import METRICS, agreements, noise_of, relative
+from sgmatrix.analysis.agreement import (
+    METRICS,
+    agreements,
+    noise_of,
+    relative,
+    repeated_launches,
+)
 
 LOAD = "c0008-i64-o64-random-ids"
 
@@ -45,6 +51,27 @@ def test_about_95_of_100_equal_starts_lie_within():
     )
 
     assert hits / 4000 == pytest.approx(0.95, abs=0.015)
+
+
+def test_noise_is_of_starts_that_were_measured_alike_and_hold():
+    def start(launch, attempt, rate, **changes):
+        about = {"cell": "a", "cell_key": "k", "launch": launch, "attempt": attempt, "status": "ok"}
+        about |= {"current": attempt != 1, "harness": 2, "validity": "valid", "load_id": LOAD}
+        return about | {"output_tok_s": rate} | changes
+
+    rows = [
+        start("1", 1, 100.0),
+        start("1", 2, 101.0),
+        start("2", 2, 102.0),
+        start("3", 2, 500.0, harness=1),
+        start("4", 2, 600.0, validity="foreign_load"),
+        start("5", 2, 103.0, validity="no_telemetry"),  # which bars nothing
+        start("6", 2, 700.0, cell_key="other"),
+    ]
+
+    (found,) = repeated_launches(rows)
+    one = next(point for point in found.points if point.metric == "output_tok_s")
+    assert (one.old, one.new, one.starts) == (100.0, 101.0, 3)
 
 
 def test_a_missing_value_is_not_measured_and_no_0():

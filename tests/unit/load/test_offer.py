@@ -3,7 +3,7 @@
 import pytest
 
 from sgmatrix.core.errors import SgmatrixError
-from sgmatrix.load.offer import in_flight, point_offer, wave_offer
+from sgmatrix.load.offer import in_flight, pilot_offer, point_offer, wave_offer
 
 POINT = {
     "load_id": "c0004-i16-o8-random-ids",
@@ -40,13 +40,26 @@ def test_an_open_loop_offers_a_rate_with_a_bound_or_none():
 
 
 @pytest.mark.parametrize(
-    ("concurrency", "requests"),
-    [(16, 300), (4, 75), (1, 19)],  # 30 s at 10 requests/s; fewer streams, a share of them
+    ("wave", "width", "requests"),
+    [({"concurrency": 4}, None, None), ({"concurrency": 16}, 4, 4), ({"concurrency": 1}, 4, 4)],
 )
-def test_a_duration_takes_what_the_last_wave_says(concurrency, requests):
-    point = POINT | {"requests": None, "duration_s": 30.0, "concurrency": concurrency}
+def test_a_duration_asks_for_a_wave_at_its_own_concurrency(wave, width, requests):
+    point = POINT | {"requests": None, "duration_s": 30.0}
 
-    assert point_offer(point, {"request_s": 10.0, "concurrency": 16}).requests == requests
+    pilot = pilot_offer(point, {"request_s": 10.0} | wave)
+
+    assert (pilot and pilot.concurrency, pilot and pilot.requests) == (width, requests)
+    assert pilot is None or pilot.seed == 1007  # other prompts than the measured ones
+    assert pilot_offer(POINT, {"concurrency": 16}) is None  # the number is given
+    assert pilot_offer(point | {"concurrency": 1}, {"concurrency": 16}).requests == 2
+
+
+def test_a_duration_takes_what_a_wave_says():
+    point = POINT | {"requests": None, "duration_s": 30.0}
+
+    assert point_offer(point, {"request_s": 10.0, "concurrency": 4}).requests == 300
+    with pytest.raises(SgmatrixError, match="the last wave ran 16 requests at once"):
+        point_offer(point, {"request_s": 10.0, "concurrency": 16})
 
 
 def test_a_duration_has_at_least_the_requests_that_are_asked_for():

@@ -36,6 +36,7 @@ def evidence(line, *, point=None, view=None, output_len=4):
         pool={},
         client=None,
         surroundings=Surroundings(),
+        stream_errors=(),
         cache_flushed=True,
         cold=None,
     )

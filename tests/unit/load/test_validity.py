@@ -29,6 +29,7 @@ def evidence(line, *, point=None, view=None, output_len=4, **changes):
         "pool": {},
         "client": None,
         "surroundings": Surroundings(),
+        "stream_errors": (),
         "cache_flushed": True,
         "cold": None,
     }
@@ -235,6 +236,29 @@ def test_a_server_that_was_not_warm_is_cold():
 )
 def test_what_telemetry_saw_of_the_machine(around, want):
     assert flags(surroundings=around) == want
+
+
+def test_missing_samples_are_told_with_why_the_sampler_had_none():
+    around = Surroundings(
+        coverage={"host": 1.0, "gpu 0": 0.0},
+        errors=("gpu 1: GpuIsLost", "gpu 0: NoPermission (Insufficient Permissions)"),
+    )
+
+    assert why(surroundings=around) == (
+        "0 % of the samples of gpu 0: gpu 0: NoPermission (Insufficient Permissions)"
+    )
+
+
+def test_a_short_answer_beside_an_error_in_the_log_is_no_answer():
+    line = client_line(4, output_lens=[4, 4, 4, 2])
+
+    assert flags(line) == ["length_mismatch"]
+    found = findings(evidence(line, stream_errors=("boom", "bang")), LIMITS)
+    assert [one.flag for one in found] == ["length_mismatch", "implausible"]
+    assert found[1].why == (
+        "1 answers with HTTP 200 ended early, and the server logged 2 errors, the first: boom"
+    )
+    assert flags(stream_errors=("boom",)) == []  # of a request that the client saw fail, or none
 
 
 def test_flags_add_up_in_the_order_of_the_list_and_each_says_why():

@@ -139,6 +139,16 @@ def test_one_real_token_is_proof(answer):
     assert all(isinstance(token, int) for token in body["input_ids"])  # no tokenizer takes part
 
 
+def test_an_answer_that_does_not_count_its_tokens_cannot_be_measured(answer):
+    answer(200, b'{"text": "w", "meta_info": {"id": "1"}}')
+
+    with pytest.raises(NotOurs) as caught:
+        ready.generate_one_token(1, timeout_s=1)
+
+    assert caught.value.args[0] == "wrong_server"
+    assert "do not count their tokens" in caught.value.args[1]
+
+
 @pytest.mark.parametrize(
     ("status", "body", "want"),
     [

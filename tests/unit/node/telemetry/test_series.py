@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sgmatrix.node.telemetry.series import Area, area, at, growth, series, weighted_mean
+from sgmatrix.node.telemetry.series import area, at, growth, series, weighted_mean
 
 RAMP = [(0.0, 100.0), (1.0, 200.0), (2.0, 200.0), (3.0, 0.0)]
 
@@ -38,12 +38,12 @@ def test_a_gap_that_is_too_long_has_values_at_its_ends_only():
     ],
 )
 def test_an_area_is_over_exactly_the_window(start_s, end_s, want):
-    assert area(RAMP, start_s, end_s, 1.0) == Area(pytest.approx(want), 0.0)
+    assert area(RAMP, start_s, end_s, 1.0) == pytest.approx(want)
 
 
 def test_the_last_value_is_held_for_less_than_a_gap():
-    assert area(RAMP[:3], 1.0, 2.5, 1.0) == Area(300.0, 0.5)
-    assert area(RAMP[1:3], 0.5, 2.0, 1.0) == Area(300.0, 0.5)
+    assert area(RAMP[:3], 1.0, 2.5, 1.0) == 300.0
+    assert area(RAMP[1:3], 0.5, 2.0, 1.0) == 300.0
     assert area(RAMP[:3], 1.0, 3.5, 1.0) is None
 
 
@@ -69,7 +69,7 @@ def test_the_areas_of_two_halves_are_the_whole(values, cut):
     end_s = points[-1][0]
     parts = [area(points, a, b, 1.0) for a, b in ((0.0, cut * end_s), (cut * end_s, end_s))]
 
-    assert sum(part.value for part in parts) == pytest.approx(area(points, 0.0, end_s, 1.0).value)
+    assert sum(parts) == pytest.approx(area(points, 0.0, end_s, 1.0))
 
 
 def test_a_counter_grows_between_interpolated_borders():

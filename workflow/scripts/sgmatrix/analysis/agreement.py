@@ -18,6 +18,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from sgmatrix.core.flags import is_barred
+
 METRICS = (
     "output_tok_s",
     "ttft_ms_mean",
@@ -93,12 +95,15 @@ def repeated_launches(rows: Iterable[Mapping[str, Any]]) -> list[Repeated]:
         last = max(row["attempt"] for row in before)
         old = {row["load_id"]: row for row in before if row["attempt"] == last}
         # every earlier start of the same server tells of its noise, whichever launch it was
+        compared = ((launch, last), (launch, current["attempt"]))
         others = [
             row
             for row in cells[cell]
             if row["cell_key"] == current["cell_key"]
-            and (row["launch"], row["attempt"])
-            not in ((launch, last), (launch, current["attempt"]))
+            and (row["launch"], row["attempt"]) not in compared
+            and row["harness"] == current["harness"]
+            and not is_barred(row["validity"], "latency")
+            and not is_barred(row["validity"], "throughput")
         ]
         points = tuple(agreements(old, new, others))
         found.append(Repeated(cell, launch, last, current["attempt"], points))

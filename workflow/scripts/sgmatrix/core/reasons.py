@@ -44,7 +44,8 @@ REASONS: dict[str, Reason] = {
         kernel_unsupported="a kernel does not exist for this GPU or shape; choose another back end",
         nccl_error="communication between the ranks failed; read the first NCCL line",
         server_crash="the server died; the root line and server.log say why",
-        wrong_server="the process that answered is not the one that was launched",
+        wrong_server="the process that answered is not the one that was launched, or its "
+        "answers do not count their tokens",
         flag_mismatch="the server runs with another value than was asked for",
         plugin_inactive="the plug-in that was asked for did not prove that it runs",
         client_crash="the client ended without a result or no request succeeded; see client.log",

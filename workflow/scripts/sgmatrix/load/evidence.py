@@ -16,6 +16,8 @@ class Surroundings:
 
     coverage: Mapping[str, float] = field(default_factory=dict)
     """Source that was expected, such as `gpu 0`, to the share of its samples that are there."""
+    errors: Sequence[str] = ()
+    """What the sampler itself could not measure in this launch, and why."""
     foreign_share: float | None = None
     """Of the machine's CPUs, used by what is neither engine nor harness."""
     foreign_pids: Sequence[int] = ()
@@ -43,6 +45,8 @@ class Evidence:
     """What the server reports of itself: max_total_num_tokens, max_running_requests."""
     client: ClientUse | None
     surroundings: Surroundings
+    stream_errors: Sequence[str]
+    """Errors that the server logged about answers that it had begun with HTTP 200."""
     cache_flushed: bool
     cold: str | None
     """Why the server was not warm; None where it was."""

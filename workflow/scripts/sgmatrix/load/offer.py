@@ -9,6 +9,9 @@ from typing import Any
 
 from sgmatrix.core.errors import SgmatrixError
 
+_PILOT_AT_LEAST = 2
+_PILOT_SEED = 1000
+"""Beyond the seeds of the warm-up waves."""
 _WAVE_AT_MOST = 256
 """Requests of a warm-up wave where no concurrency is asked for."""
 
@@ -46,7 +49,8 @@ def point_offer(point: Mapping[str, Any], warmup: Mapping[str, Any]) -> Offer:
 
     Args:
         point: the load point, from the plan.
-        warmup: record of the warm-up; its last wave says how many requests fit a duration.
+        warmup: what the last wave at this concurrency said: `request_s` requests per second at
+            `concurrency`; a duration needs it.
 
     Raises:
         SgmatrixError: `client_setup` when the number of requests cannot be told.
@@ -61,9 +65,11 @@ def point_offer(point: Mapping[str, Any], warmup: Mapping[str, Any]) -> Offer:
                 f"take {point['duration_s']:g} s",
                 fix="give load.requests.per_concurrency, or warmup.max_waves above 0",
             )
-        # a stream is never slower where fewer of them run
-        share = min(1.0, point["concurrency"] / at)
-        requests = max(point["min_requests"], math.ceil(rate * share * point["duration_s"]))
+        if at != in_flight(point):
+            raise SgmatrixError(
+                "client_setup", f"{point['load_id']}: the last wave ran {at} requests at once"
+            )
+        requests = max(point["min_requests"], math.ceil(rate * point["duration_s"]))
     return _offer(point, in_flight(point), requests, point["seed"], point.get("request_rate"))
 
 
@@ -76,6 +82,19 @@ def wave_offer(points: list[dict[str, Any]], number: int) -> Offer:
     width = _width(hardest)
     seed = (hardest["seed"] + 1 + number) % 2**31
     return _offer(hardest, width, width, seed, None)
+
+
+def pilot_offer(point: Mapping[str, Any], warmup: Mapping[str, Any]) -> Offer | None:
+    """Return a short load at a point's own concurrency, which says how fast its requests go.
+
+    None where it is not needed: the number of requests is given, or the warm-up ran so many at
+    once. Its prompts are others than the measured ones.
+    """
+    width = in_flight(point)
+    if point["requests"] is not None or not width or warmup.get("concurrency") in (None, width):
+        return None
+    seed = (point["seed"] + _PILOT_SEED) % 2**31
+    return _offer(point, width, max(_PILOT_AT_LEAST, width), seed, None)
 
 
 def _width(point: Mapping[str, Any]) -> int:

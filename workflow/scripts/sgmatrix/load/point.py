@@ -16,15 +16,16 @@ from sgmatrix.load.client import ClientRun, run_client
 from sgmatrix.load.client_use import use_within
 from sgmatrix.load.evidence import Evidence
 from sgmatrix.load.metrics import derived
-from sgmatrix.load.offer import in_flight, point_offer
+from sgmatrix.load.offer import in_flight, pilot_offer, point_offer
 from sgmatrix.load.result import request_rows, summarise
 from sgmatrix.load.serverview import server_view
 from sgmatrix.load.step import CLOSING_S, Step, all_failed, died, ended, failed, skipped, why_not
 from sgmatrix.load.surroundings import surroundings
 from sgmatrix.load.validity import findings, validity_columns
-from sgmatrix.load.warmup import why_cold
+from sgmatrix.load.warmup import run_wave, why_cold
 from sgmatrix.node.batchlog import batch_lines, log_size
 from sgmatrix.node.server import Server
+from sgmatrix.node.streamlog import stream_errors
 from sgmatrix.node.wire import request
 
 
@@ -110,10 +111,15 @@ def _measure(
     client = read_json(step.layout.plan)["client"]
     warmup = read_json_or_none(step.folder / "warmup.json") or {}
     emit(step.layout.events, "point", cell=step.cell, launch=step.launch, load=point["load_id"])
-    offer = point_offer(point, warmup)
+    limit_s, wave = spec["deadlines"]["point_s"], warmup
+    if pilot := pilot_offer(point, warmup):
+        wave = run_wave(step, server, pilot, step.folder / "pilot" / point["load_id"], limit_s)
+        if "status" in wave:
+            return wave, []
+    offer = point_offer(point, wave)
     log = step.folder / "server.log"
     flushed = flush_cache(server)
-    limit_s, begins, started_at = spec["deadlines"]["point_s"], log_size(log), now_utc()
+    begins, started_at = log_size(log), now_utc()
     run = run_client(
         offer,
         client,
@@ -188,6 +194,7 @@ def _evidence(
         pool=step.record.get("info") or {},
         client=use,
         surroundings=around,
+        stream_errors=stream_errors(log, begins, ends),
         cache_flushed=flushed,
         cold=why_cold(warmup) or _spoilt(step.folder),
     )

@@ -31,9 +31,12 @@ def request_rows(line: dict[str, Any], asked: int, output_len: int) -> list[dict
     missing = [name for name in _COLUMNS if not isinstance(line.get(name), list)]
     lengths = {name: len(line[name]) for name in _COLUMNS if name not in missing}
     if missing or set(lengths.values()) != {asked}:
+        fewer = not missing and len(set(lengths.values())) == 1 and lengths["errors"] < asked
+        hint = "; SGLang's client leaves out prompts of a single token" if fewer else ""
         raise SgmatrixError(
             "client_crash",
-            f"the client's line is not that of {asked} requests: {lengths}, missing {missing}",
+            f"the client's line is not that of {asked} requests: {lengths}, missing {missing}"
+            f"{hint}",
         )
     columns = zip(*(line[name] for name in _COLUMNS), strict=True)
     try:

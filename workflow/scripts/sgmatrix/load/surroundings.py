@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from sgmatrix.load.evidence import Surroundings
-from sgmatrix.node.telemetry.samples import Sample, read_facts, read_samples
-from sgmatrix.node.telemetry.window import coverage, power, readings, summarise, within
+from sgmatrix.node.telemetry.samples import Sample, read_errors, read_facts, read_samples
+from sgmatrix.node.telemetry.window import (
+    coverage,
+    host_mean,
+    idle_power_w,
+    power,
+    readings,
+    throttle_shares,
+    within,
+)
 
 _TAKEN_MIB = 64.0
 """GPU memory beyond the first reading from which on a server has begun to fill it."""
@@ -39,21 +47,26 @@ def surroundings(
     facts = read_facts(telemetry) if names else {}
     gpus = [_index(name, facts) for name in names]
     samples = read_samples(telemetry, end_s=window_s[1])
-    seen = summarise(
-        samples, *window_s, hz=hz, gpus=gpus, idle_before_s=_first_taken_s(samples, gpus)
-    )
+    taken_s = _first_taken_s(samples, gpus)
+    foreign = host_mean(samples, *window_s, "foreign_cpu_cores")
     power_w = _power_w(samples, window_s, gpus)
     return Surroundings(
         coverage=_coverage(samples, window_s, hz, gpus),
-        foreign_share=None
-        if seen.foreign_cpu_cores_mean is None
-        else seen.foreign_cpu_cores_mean / len(os.sched_getaffinity(0)),
+        errors=tuple(_told(telemetry)),
+        foreign_share=None if foreign is None else foreign / len(os.sched_getaffinity(0)),
         foreign_pids=_foreign_pids(within(samples, *window_s), gpus),
-        throttled=seen.throttle_shares or {},
+        throttled=throttle_shares(samples, *window_s, gpus) or {},
         power_w_mean=power_w,
-        power_idle_w=seen.idle_power_w,
+        power_idle_w=None if taken_s is None else idle_power_w(samples, taken_s, gpus),
         energy_j=None if power_w is None else power_w * (window_s[1] - window_s[0]),
     )
+
+
+def _told(telemetry: Path) -> Iterator[str]:
+    """Yield why the sampler could not measure something, in its own words."""
+    for error in read_errors(telemetry):
+        detail = f" ({error['detail']})" if error.get("detail") else ""
+        yield f"{error.get('source', 'sampler')}: {error.get('kind', 'error')}{detail}"
 
 
 def _index(name: str, facts: Mapping[str, Any]) -> str:

@@ -146,6 +146,13 @@ def _implausible(e: Evidence, _limits: Limits) -> Iterator[str]:
         yield "a first token came after the last one"
     if any(row["output_tokens"] > 1 and not row["tpot_ms"] for row in ok):
         yield "tokens came in no time, or all in one piece"
+    short = sum(row["output_tokens"] < row["requested_output_tokens"] for row in ok)
+    if short and e.stream_errors:
+        # SGLang's client looks at the text of a stream and not at an error in it
+        yield (
+            f"{short} answers with HTTP 200 ended early, and the server logged "
+            f"{len(e.stream_errors)} errors, the first: {e.stream_errors[0]}"
+        )
     mean, most = e.metrics.get("concurrency_mean"), in_flight(e.point)
     if mean is not None and most is not None and mean > _SLACK * most:
         yield f"latencies and duration say {mean:.3g} requests in flight, {most} were allowed"
@@ -181,7 +188,8 @@ def _throttled(e: Evidence, limits: Limits) -> Iterator[str]:
 def _no_telemetry(e: Evidence, limits: Limits) -> Iterator[str]:
     for source, share in e.surroundings.coverage.items():
         if share < limits["min_telemetry_share"]:
-            yield f"{100 * share:.0f} % of the samples of {source}"
+            told = [one for one in e.surroundings.errors if one.startswith((source, "sampler"))]
+            yield ": ".join([f"{100 * share:.0f} % of the samples of {source}", *told[:1]])
 
 
 _RULES: dict[str, Callable[[Evidence, Limits], Iterator[str]]] = {

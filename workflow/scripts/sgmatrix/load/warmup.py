@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from sgmatrix.core.clock import Stopwatch
@@ -11,7 +12,7 @@ from sgmatrix.core.errors import SgmatrixError
 from sgmatrix.core.events import emit
 from sgmatrix.core.files import read_json, write_json
 from sgmatrix.load.client import run_client
-from sgmatrix.load.offer import wave_offer
+from sgmatrix.load.offer import Offer, wave_offer
 from sgmatrix.load.result import request_rows, summarise
 from sgmatrix.load.step import CLOSING_S, Step, all_failed, died, ended, failed, skipped, why_not
 from sgmatrix.node.batchlog import log_size
@@ -38,40 +39,21 @@ def run_warmup(step: Step) -> dict[str, Any]:
 
 
 def _warm_up(step: Step, server: Server) -> dict[str, Any]:
-    plan = read_json(step.layout.plan)
     spec = read_json(step.folder / "spec.json")
     rule, limit_s = spec["warmup"], spec["deadlines"]["warmup_s"]
     clock = Stopwatch()
     emit(step.layout.events, "warmup", cell=step.cell, launch=step.launch)
     began_s, begins = time.time(), log_size(step.folder / "server.log")
     waves: list[float] = []
-    request_s = width = None
+    wave: dict[str, Any] = {}
     agree = False
     for number in range(rule["max_waves"]):
+        left_s = max(limit_s - clock.elapsed_s(), 1.0)
         offer = wave_offer(spec["points"], number)
-        left_s = limit_s - clock.elapsed_s()
-        run = run_client(
-            offer,
-            plan["client"],
-            server,
-            spec["model"]["path"],
-            step.folder / "warmup" / str(number),
-            deadline_s=max(left_s, 1.0),
-        )
-        if run.line is None or run.exit_code != 0:
-            return {**why_not(run, server, limit_s), "waves_tok_s": waves}
-        try:
-            rows = request_rows(run.line, offer.requests, offer.output_len)
-        except SgmatrixError as refusal:
-            return {**failed(refusal.code, refusal.facts), "waves_tok_s": waves}
-        metrics = summarise(rows, run.line.get("duration"))
-        if closed := ended(server, CLOSING_S) if metrics["failed"] else server.failure(0):
-            return {**died(closed), "waves_tok_s": waves}
-        rate = metrics.get("output_tok_s")
-        if rate is None:
-            return {**all_failed(rows), "waves_tok_s": waves}
-        waves.append(float(rate))
-        request_s, width = metrics["request_s"], offer.concurrency
+        wave = run_wave(step, server, offer, step.folder / "warmup" / str(number), left_s)
+        if "status" in wave:
+            return {**wave, "waves_tok_s": waves}
+        waves.append(wave["output_tok_s"])
         agree = len(waves) > 1 and abs(waves[-1] - waves[-2]) <= rule["agreement"] * max(waves[-2:])
         if agree:
             break
@@ -81,11 +63,43 @@ def _warm_up(step: Step, server: Server) -> dict[str, Any]:
         "detail": None,
         "waves_tok_s": waves,
         "agree": agree,
-        "request_s": request_s,
-        "concurrency": width,
+        "request_s": wave.get("request_s"),
+        "concurrency": wave.get("concurrency"),
         "took_s": clock.elapsed_s(),
         "window_s": [began_s, time.time()],
         "log_bytes": [begins, log_size(step.folder / "server.log")],
+    }
+
+
+def run_wave(
+    step: Step, server: Server, offer: Offer, folder: Path, limit_s: float
+) -> dict[str, Any]:
+    """Offer one wave, whose numbers are kept apart from those of the points.
+
+    Returns:
+        `output_tok_s`, `request_s` and `concurrency`; or what failed, which alone has `status`.
+
+    Raises:
+        SgmatrixError: when the environment ended the server or the client.
+    """
+    client = read_json(step.layout.plan)["client"]
+    model = read_json(step.folder / "spec.json")["model"]["path"]
+    run = run_client(offer, client, server, model, folder, deadline_s=limit_s)
+    if run.line is None or run.exit_code != 0:
+        return why_not(run, server, limit_s)
+    try:
+        rows = request_rows(run.line, offer.requests, offer.output_len)
+    except SgmatrixError as refusal:
+        return failed(refusal.code, refusal.facts)
+    metrics = summarise(rows, run.line.get("duration"))
+    if closed := ended(server, CLOSING_S) if metrics["failed"] else server.failure(0):
+        return died(closed)
+    if metrics.get("output_tok_s") is None:
+        return all_failed(rows)
+    return {
+        "output_tok_s": metrics["output_tok_s"],
+        "request_s": metrics["request_s"],
+        "concurrency": offer.concurrency,
     }
 
 

@@ -7,7 +7,6 @@ import json
 import os
 import secrets
 import shutil
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +21,7 @@ from sgmatrix.core.recorded import recorded_facts
 from sgmatrix.core.version import HARNESS_VERSION
 from sgmatrix.node import proc
 from sgmatrix.node.facts import node_facts
+from sgmatrix.node.rundirs import make_run_dir
 from sgmatrix.node.server import Server, messages, raise_if_environment, start_warden
 from sgmatrix.plan.patched_copy import PatchedCopy, patch_diff, provide
 
@@ -68,7 +68,7 @@ def run_launch(layout: Layout, cell: str, launch: str) -> dict[str, Any]:
     attempt = max([planned["attempt"], *(n + 1 for n in layout.attempt_numbers(cell, launch))])
     facts = node_facts(plan["cells"][cell]["device"])
     copy = _patched_copy(plan["cells"][cell])
-    run_dir = Path(tempfile.mkdtemp(prefix="sgmatrix-"))
+    run_dir = make_run_dir()
     me = proc.identify(os.getpid())
     assert me is not None
     spec = {

@@ -92,11 +92,20 @@ def generate_one_token(port: int, timeout_s: float) -> None:
 
     Raises:
         OSError: when the server does not give one within the time.
+        NotOurs: `wrong_server` when its answer does not count its tokens: the load client would
+            then take the number that it asked for.
     """
     body = {"input_ids": [1, 2, 3], "sampling_params": {"max_new_tokens": 1, "temperature": 0}}
     status, answer = request(port, "POST", "/generate", body, timeout_s=timeout_s)
     if status != 200:
         raise OSError(f"/generate answered {status}: {answer[:200].decode(errors='replace')}")
-    tokens = json.loads(answer).get("meta_info", {}).get("completion_tokens")
+    said = json.loads(answer)
+    tokens = said.get("meta_info", {}).get("completion_tokens")
+    if tokens is None and said.get("text"):
+        raise NotOurs(
+            "wrong_server",
+            "its answers do not count their tokens (meta_info.completion_tokens is missing), so "
+            "that no rate could be told",
+        )
     if tokens != 1:
         raise OSError(f"/generate gave {tokens} tokens, 1 was asked for")

@@ -36,6 +36,7 @@ from sgmatrix.node.climb import Climb
 from sgmatrix.node.lease import Lease, device_names, try_lease
 from sgmatrix.node.leftovers import end_leftovers, token_of
 from sgmatrix.node.logwatch import LogWatch
+from sgmatrix.node.rundirs import remove_abandoned
 from sgmatrix.node.sampling import Sampling
 from sgmatrix.node.verdict import DIED, Verdict, judge
 from sgmatrix.node.wakeups import Closing, Wakeups
@@ -135,6 +136,7 @@ class Warden:
         self.leftovers = end_leftovers(self.limits["stop_s"])
         if self.leftovers:
             self._emit("leftovers", ended=self.leftovers)
+        remove_abandoned()
         preflight.check_disk(self.attempt_dir, self.spec["node"]["min_free_disk_mib"])
         preflight.check_memory(self.spec["cell"]["min_free_memory_mb"])
         node = self.spec["node"]

@@ -23,7 +23,7 @@ class Requests(Closed):
         None,
         le=7 * 86400,
         description="instead of `per_concurrency`: as many requests as are expected in this time, "
-        "from the rate, or from the throughput of the last warm-up wave",
+        "from the rate, or from a wave at the same concurrency before it",
     )
 
 

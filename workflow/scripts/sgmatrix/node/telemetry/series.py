@@ -9,20 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 Points = Sequence[tuple[float, float]]
-
-
-@dataclass(frozen=True)
-class Area:
-    """What the trapezoid rule gives over a window."""
-
-    value: float
-    """Unit of the series times seconds."""
-    held_s: float
-    """At the borders, for how long the nearest value was held for want of a neighbour."""
 
 
 def series(points: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
@@ -43,11 +32,12 @@ def at(points: Points, when_s: float, max_gap_s: float) -> float | None:
     return next((value for t, value in points if t == when_s), None)
 
 
-def area(points: Points, start_s: float, end_s: float, max_gap_s: float) -> Area | None:
-    """Return the area under a series over exactly [start, end].
+def area(points: Points, start_s: float, end_s: float, max_gap_s: float) -> float | None:
+    """Return the area under a series over exactly [start, end], in its unit times seconds.
 
-    None when a gap within is longer than `max_gap_s`, an end lies further than that from
-    the nearest point, or no point is within and none on either side.
+    At a border that lacks a neighbour the nearest value is held. None when a gap within is
+    longer than `max_gap_s`, an end lies further than that from the nearest point, or no point
+    is within and none on either side.
     """
     if not points or start_s >= end_s or start_s > points[-1][0] or end_s < points[0][0]:
         return None
@@ -55,25 +45,25 @@ def area(points: Points, start_s: float, end_s: float, max_gap_s: float) -> Area
     if first is None or last is None:
         return None
     inner = [(t, v) for t, v in points if start_s < t < end_s]
-    corners = [(start_s, first.value), *inner, (end_s, last.value)]
+    corners = [(start_s, first), *inner, (end_s, last)]
     total = 0.0
     for (t0, v0), (t1, v1) in pairwise(corners):
         if t1 - t0 > max_gap_s:
             return None
         total += (v0 + v1) / 2 * (t1 - t0)
-    return Area(total, first.held_s + last.held_s)
+    return total
 
 
-def _border(points: Points, when_s: float, max_gap_s: float) -> Area | None:
-    """Return the value at a border, on the line or held, and for how long."""
+def _border(points: Points, when_s: float, max_gap_s: float) -> float | None:
+    """Return the value at a border, on the line or held."""
     value = at(points, when_s, max_gap_s)
     if value is not None:
-        return Area(value, 0.0)
+        return value
     (first_s, first), (last_s, last) = points[0], points[-1]
     away_s = max(first_s - when_s, when_s - last_s)
     if not 0 < away_s <= max_gap_s:
         return None
-    return Area(first if when_s < first_s else last, away_s)
+    return first if when_s < first_s else last
 
 
 def growth(points: Points, start_s: float, end_s: float, max_gap_s: float) -> float | None:

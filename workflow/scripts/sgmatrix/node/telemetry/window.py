@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sgmatrix.node.telemetry.samples import Sample
@@ -25,29 +25,8 @@ class Power:
 
     power_w_mean: float | None
     """Time-weighted mean, summed over the GPUs."""
-    energy_j: float | None
-    """Area under the power, summed over the GPUs."""
-    power_w_mean_by_gpu: Mapping[str, float | None]
     counter_j: float | None
-    """Growth of the GPUs' own energy counters."""
-    counter_difference_share: float | None
-    """(energy_j - counter_j) / counter_j."""
-    held_s: float
-    """Longest time at the borders that no reading enclosed; the nearest value was held."""
-
-
-@dataclass(frozen=True)
-class Window:
-    """All that telemetry says about one window."""
-
-    power: Power
-    idle_power_w: float | None
-    temperature_c_max: float | None
-    throttle_shares: Mapping[str, float] | None
-    """Share of samples in which a GPU had that reason; reasons that never held are absent."""
-    foreign_cpu_cores_mean: float | None
-    coverage: float | None
-    gpu_coverage: Mapping[str, float | None]
+    """Growth of the GPUs' own energy counters, summed over them."""
 
 
 def within(samples: Sequence[Sample], start_s: float, end_s: float) -> list[Sample]:
@@ -72,18 +51,13 @@ def power(
     max_gap_s: float = MAX_GAP_S,
 ) -> Power:
     """Return power and energy of those GPUs over exactly [start, end]."""
-    means: dict[str, float | None] = {}
+    means: list[float | None] = []
     counters: list[float | None] = []
-    held_s = 0.0
     for gpu in gpus:
-        found = area(readings(samples, gpu, "power_w"), start_s, end_s, max_gap_s)
-        means[gpu] = found.value / (end_s - start_s) if found else None
-        held_s = max(held_s, found.held_s if found else 0.0)
+        joules = area(readings(samples, gpu, "power_w"), start_s, end_s, max_gap_s)
+        means.append(None if joules is None else joules / (end_s - start_s))
         counters.append(growth(readings(samples, gpu, "energy_j"), start_s, end_s, max_gap_s))
-    mean_w, counter_j = total(list(means.values())), total(counters)
-    energy_j = None if mean_w is None else mean_w * (end_s - start_s)
-    difference = (energy_j - counter_j) / counter_j if energy_j is not None and counter_j else None
-    return Power(mean_w, energy_j, means, counter_j, difference, held_s)
+    return Power(total(means), total(counters))
 
 
 def total(parts: Sequence[float | None]) -> float | None:
@@ -99,19 +73,6 @@ def idle_power_w(samples: Sequence[Sample], before_s: float, gpus: Sequence[str]
         values = [value for at_s, value in readings(samples, gpu, "power_w") if at_s < before_s]
         medians.append(statistics.median(values) if values else None)
     return total(medians)
-
-
-def temperature_c_max(
-    samples: Sequence[Sample], start_s: float, end_s: float, gpus: Sequence[str]
-) -> float | None:
-    """Return the highest temperature of any of those GPUs."""
-    found = [
-        one["temperature_c"]
-        for sample in within(samples, start_s, end_s)
-        for gpu in gpus
-        if "temperature_c" in (one := sample.gpus.get(gpu, {}))
-    ]
-    return max(found, default=None)
 
 
 def throttle_shares(
@@ -159,39 +120,3 @@ def coverage(ticks_s: Sequence[float], start_s: float, end_s: float, hz: float) 
         return None
     there = sum(start_s <= t_s <= end_s for t_s in ticks_s)
     return min(1.0, there / max(1, int((end_s - start_s) * hz + 1e-9)))
-
-
-def summarise(
-    samples: Sequence[Sample],
-    start_s: float,
-    end_s: float,
-    *,
-    hz: float,
-    gpus: Sequence[str] = (),
-    idle_before_s: float | None = None,
-    max_gap_s: float = MAX_GAP_S,
-) -> Window:
-    """Return all that the samples say about [start, end].
-
-    Args:
-        samples: of that window or a larger one, by time.
-        start_s: unix time.
-        end_s: unix time.
-        hz: the pace that was asked of the sampler.
-        gpus: the keys of the GPUs that were to be measured; empty on a CPU engine.
-        idle_before_s: before which nothing ran, such as the start of the server; None: unknown.
-        max_gap_s: longest pause between two readings of a GPU that may be bridged.
-    """
-    span = (start_s, end_s)
-    return Window(
-        power=power(samples, *span, gpus, max_gap_s),
-        idle_power_w=None if idle_before_s is None else idle_power_w(samples, idle_before_s, gpus),
-        temperature_c_max=temperature_c_max(samples, *span, gpus),
-        throttle_shares=throttle_shares(samples, *span, gpus),
-        foreign_cpu_cores_mean=host_mean(samples, *span, "foreign_cpu_cores"),
-        coverage=coverage([sample.t_s for sample in samples], *span, hz),
-        gpu_coverage={
-            gpu: coverage([t for t, _ in readings(samples, gpu, "power_w")], *span, hz)
-            for gpu in gpus
-        },
-    )
