@@ -27,6 +27,7 @@ from sgmatrix.core.redact import redact
 from sgmatrix.core.schemas import REQUESTS, REQUESTS_VERSION, with_metadata
 from sgmatrix.core.version import HARNESS_VERSION
 from sgmatrix.load.result import request_rows, summarise
+from sgmatrix.node.launch import run_teardown, skip_launch
 from sgmatrix.plan.campaign import Campaign
 from sgmatrix.plan.plan import make_plan, plan_record
 
@@ -116,6 +117,7 @@ def launch_spec(
         "attempt": attempt,
         "asked_attempt": attempt,
         "points": planned["points"],
+        "rule": (planned["condition"] or {}).get("rule"),
         "model": plan["model"],
         "client": {"id": plan["client"]["id"]},
         "harness": HARNESS_VERSION,
@@ -180,6 +182,11 @@ class History:
             final = {"status": status, "reason": reason, "detail": None, "warmup": None}
             write_json(folder / "teardown.json", {**identity, **final})
         return folder
+
+    def skip(self, cell: str, launch: str) -> None:
+        """Record a launch that a decided comparison did not need."""
+        record = skip_launch(self.layout, cell, launch, "slots is decided: better")
+        run_teardown(self.layout, record)
 
     def _point(
         self,

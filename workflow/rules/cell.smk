@@ -8,6 +8,7 @@ environment fails the job, and nothing is filed.
 rule launch:
     input:
         model=ancient(model_files),
+        rounds=earlier_rounds,
     output:
         temp("<results>/cells/{cell}/launch-{launch}/server.json"),
     log:

@@ -72,6 +72,15 @@ def point_key_of(wildcards):
     )
 
 
+def earlier_rounds(wildcards):
+    """What decides whether a launch is needed: the rounds of its comparison before it."""
+    condition = launch_of(wildcards).condition
+    if condition is None:
+        return []
+    name = "<results>/cells/{}/launch-{}/teardown.json"
+    return [ancient(name.format(*one)) for one in condition.after]
+
+
 def place_in_plan(wildcards):
     """Priority of a launch: the plan's order, which interleaves the arms of an A/B."""
     return len(PLAN.launches) - launch_of(wildcards).position

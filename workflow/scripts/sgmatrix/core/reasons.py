@@ -64,6 +64,13 @@ REASONS: dict[str, Reason] = {
 }
 
 
+NOT_NEEDED = "ab_decided"
+"""Of a launch that was planned in case its comparison would need it, and was not needed.
+
+No reason class: nothing failed.
+"""
+
+
 def reason(name: str) -> Reason:
     """Return the reason class of that name.
 

@@ -17,7 +17,9 @@ from sgmatrix.core.errors import SgmatrixError
 from sgmatrix.core.events import emit
 from sgmatrix.core.files import read_json, read_json_or_none, write_json, write_text
 from sgmatrix.core.layout import Layout
+from sgmatrix.core.reasons import NOT_NEEDED
 from sgmatrix.core.recorded import recorded_facts
+from sgmatrix.core.redact import redact
 from sgmatrix.core.version import HARNESS_VERSION
 from sgmatrix.node import proc
 from sgmatrix.node.facts import node_facts
@@ -63,37 +65,20 @@ def run_launch(layout: Layout, cell: str, launch: str) -> dict[str, Any]:
         SgmatrixError: when the environment prevented it; nothing is left behind then.
     """
     plan = read_json(layout.plan)
-    planned = planned_launch(plan, cell, launch)
     refuse_when_stopped()
-    attempt = max([planned["attempt"], *(n + 1 for n in layout.attempt_numbers(cell, launch))])
+    spec = _spec(layout, plan, cell, launch)
     facts = node_facts(plan["cells"][cell]["device"])
     copy = _patched_copy(plan["cells"][cell])
     run_dir = make_run_dir()
     me = proc.identify(os.getpid())
     assert me is not None
-    spec = {
-        "campaign": plan["campaign"],
-        "study": plan["study"],
-        "cell": plan["cells"][cell],
-        "launch": launch,
-        "attempt": attempt,
-        "asked_attempt": planned["attempt"],
-        "points": planned["points"],
-        "model": plan["model"],
-        "client": {"id": plan["client"]["id"]},
-        "harness": HARNESS_VERSION,
-        "asked_at": now_utc(),
-        # the times of the server's log are local ones
-        "utc_offset_s": time.localtime().tm_gmtoff,
+    spec |= {
         "token": secrets.token_hex(16),
         "run_dir": str(run_dir),
-        "attempt_dir": str(layout.attempt(cell, launch, attempt).resolve()),
         "events": str(layout.events.resolve()),
         "stopping": os.environ.get(STOPPING_VARIABLE, ""),
         "owner": _owner(),
         "job": me.record(),
-        **plan["settings"],
-        "deadlines": plan["cells"][cell]["deadlines"],
     }
     write_json(run_dir / "spec.json", spec)
     try:
@@ -139,6 +124,62 @@ def run_launch(layout: Layout, cell: str, launch: str) -> dict[str, Any]:
     write_json(folder / "server.json", record)
     if record["live"] is not None:
         Server.from_record(record).ask(ask="release", job=me.record())
+    return record
+
+
+def _spec(layout: Layout, plan: dict[str, Any], cell: str, launch: str) -> dict[str, Any]:
+    """Return what an attempt is to be, from the plan: all that outlives its processes."""
+    planned = planned_launch(plan, cell, launch)
+    attempt = max([planned["attempt"], *(n + 1 for n in layout.attempt_numbers(cell, launch))])
+    return {
+        "campaign": plan["campaign"],
+        "study": plan["study"],
+        "cell": plan["cells"][cell],
+        "launch": launch,
+        "attempt": attempt,
+        "asked_attempt": planned["attempt"],
+        "points": planned["points"],
+        "rule": (planned.get("condition") or {}).get("rule"),
+        "model": plan["model"],
+        "client": {"id": plan["client"]["id"]},
+        "harness": HARNESS_VERSION,
+        "asked_at": now_utc(),
+        # the times of the server's log are local ones
+        "utc_offset_s": time.localtime().tm_gmtoff,
+        "attempt_dir": str(layout.attempt(cell, launch, attempt).resolve()),
+        **plan["settings"],
+        "deadlines": plan["cells"][cell]["deadlines"],
+    }
+
+
+def skip_launch(layout: Layout, cell: str, launch: str, why: str) -> dict[str, Any]:
+    """Record a launch that is not needed; no server is started.
+
+    Args:
+        layout: where the campaign's files lie.
+        cell: cell id.
+        launch: which launch.
+        why: for people.
+
+    Returns:
+        Its record, as of `run_launch`, also in the attempt's `server.json`.
+    """
+    refuse_when_stopped()
+    spec = _spec(layout, read_json(layout.plan), cell, launch)
+    folder = Path(spec["attempt_dir"])
+    folder.mkdir(parents=True)  # a number is used once
+    write_json(folder / "spec.json", redact(spec))
+    record: dict[str, Any] = {
+        "status": "skipped",
+        "reason": NOT_NEEDED,
+        "detail": why,
+        **_identity_of(spec),
+        "times": {},
+        **dict.fromkeys(("argv", "info", "live")),
+    }
+    write_json(folder / "closed.json", {"reason": None, "detail": why, "times": {}})
+    write_text(folder / "cell.yaml", _cell_yaml(spec["cell"]["reproduce"], {}))
+    write_json(folder / "server.json", record)
     return record
 
 
@@ -233,10 +274,14 @@ def run_teardown(layout: Layout, record: dict[str, Any]) -> dict[str, Any]:
     points = [read_json(p) for p in sorted((folder / "points").glob("*.json"))]
     bad = [step for step in (warmup, *points) if step and step["status"] == "failed"]
     reason = closed["reason"] or (bad[0]["reason"] if bad else None)
+    detail = closed["detail"] if closed["reason"] else (bad[0]["detail"] if bad else None)
+    status = "ok" if reason is None else "failed"
+    if record["status"] == "skipped":
+        status, reason, detail = "skipped", record["reason"], record["detail"]
     final = {
-        "status": "ok" if reason is None else "failed",
+        "status": status,
         "reason": reason,
-        "detail": closed["detail"] if closed["reason"] else (bad[0]["detail"] if bad else None),
+        "detail": detail,
         **{k: record[k] for k in ("cell", "launch", "attempt", "asked_attempt", "argv", "info")},
         "server_times": record["times"],
         "warmup": warmup,

@@ -13,6 +13,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from sgmatrix.core.errors import Refusal
 from sgmatrix.plan.closed import AxisValue, Closed, Name, VariableName, Word
+from sgmatrix.plan.compare_parts import Compare
 from sgmatrix.plan.load_parts import Load, Telemetry, Validity, Warmup
 from sgmatrix.plan.parts import (
     Deadlines,
@@ -73,6 +74,7 @@ class Campaign(Closed):
     validity: Validity = Validity()
     server: Server = Server()
     deadlines: Deadlines = Deadlines()
+    compare: list[Compare] = Field([], description="pairs of cells, decided over several launches")
     rerun: Rerun | None = None
 
     @field_validator("axes")
@@ -121,6 +123,14 @@ class Campaign(Closed):
         if wrong:
             raise ValueError("; ".join(wrong))
         return self
+
+    @field_validator("compare")
+    @classmethod
+    def _named_once(cls, compare: list[Compare]) -> list[Compare]:
+        names = [one.name for one in compare]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"two comparisons are named {', '.join(twice)}")
+        return compare
 
     @model_validator(mode="after")
     def _durations_can_be_told(self) -> Campaign:

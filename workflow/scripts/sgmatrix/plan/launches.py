@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +10,11 @@ from sgmatrix.core.files import read_json_or_none
 from sgmatrix.core.layout import Layout
 from sgmatrix.plan.campaign import Campaign
 from sgmatrix.plan.cells import Cell
+from sgmatrix.plan.compare import Comparison
 from sgmatrix.plan.growth import share_out
 from sgmatrix.plan.loads import LoadPoint, load_points
 from sgmatrix.plan.overrides import Settings
+from sgmatrix.plan.rounds import Condition, conditions, round_of, turns
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,8 @@ class Launch:
     attempt: int
     """The attempt that this plan asks for: a new one where the history has no complete one."""
     points: tuple[LoadPoint, ...]
+    condition: Condition | None = None
+    """What it depends on whether it runs at all; None: it always does."""
 
     def is_done(self, layout: Layout) -> bool:
         """Tell whether the attempt that is asked for is complete."""
@@ -40,12 +44,14 @@ def asked_attempt(
     *,
     rerun: bool,
     retry_failed: bool,
+    rule: str | None = None,
 ) -> int:
     """Return the attempt to ask for; unchanged as long as the last one is complete and counts.
 
     It counts when it was to serve these very points: a point's key covers the server, the load,
     the client and the harness. Snakemake would see a changed key too, but forgets its own
-    records when results are copied or `.snakemake` is removed.
+    records when results are copied or `.snakemake` is removed. One that was skipped, because its
+    comparison was decided, counts as long as what decided it is the same (`rule`).
     """
     numbers = layout.attempt_numbers(cell, launch)
     if not numbers:
@@ -53,25 +59,16 @@ def asked_attempt(
     folder = layout.attempt(cell, launch, numbers[-1])
     final = read_json_or_none(folder / "teardown.json")
     spec = read_json_or_none(folder / "spec.json")
-    if final is None or spec is None or rerun or (retry_failed and final["status"] != "ok"):
+    if final is None or spec is None or rerun:
+        return numbers[-1] + 1
+    if final["status"] == "skipped":
+        same = rule is not None and spec.get("rule") == rule
+        return int(final["asked_attempt"]) if same else numbers[-1] + 1
+    if retry_failed and final["status"] != "ok":
         return numbers[-1] + 1
     if not {point.key for point in points} <= {point["key"] for point in spec["points"]}:
         return numbers[-1] + 1
     return int(final["asked_attempt"])
-
-
-def _order(campaign: Campaign, how: Mapping[str, Settings]) -> Iterator[tuple[str, str]]:
-    """Yield (cell, launch) in the order of measuring.
-
-    Launches of all cells are interleaved, every second round backwards (ABBA), so that a
-    drift of the machine over time falls on all cells alike.
-    """
-    for number in range(1, max(settings.launches for settings in how.values()) + 1):
-        if campaign.rerun and str(number) not in campaign.rerun.launches:
-            continue
-        for cell in how if number % 2 else reversed(list(how)):
-            if number <= how[cell].launches:
-                yield cell, str(number)
 
 
 def shared_out_launches(
@@ -81,19 +78,62 @@ def shared_out_launches(
     client: dict[str, Any],
     prompts: Mapping[str, Any],
     layout: Layout,
+    doubled: frozenset[str],
 ) -> list[tuple[str, str, tuple[LoadPoint, ...]]]:
-    """Return (cell, launch, points) in the order of measuring; extra launches come last."""
+    """Return (cell, launch, points) in the order of measuring; extra launches come last.
+
+    `doubled` are the cells with two launches in a round, as `doubled_cells` gives them.
+    """
     launches: list[tuple[str, str, tuple[LoadPoint, ...]]] = []
     extras: list[tuple[str, str, tuple[LoadPoint, ...]]] = []
     warmup = campaign.warmup.model_dump()
-    for cell, number in _order(campaign, how):
+    for cell, number in turns({cell: how[cell].launches for cell in how}, doubled):
+        if campaign.rerun and number not in campaign.rerun.launches:
+            continue
         points = {
             point.load_id: point
             for point in load_points(
-                how[cell].load, cells[cell], number, client=client, warmup=warmup, prompts=prompts
+                how[cell].load,
+                cells[cell],
+                str(round_of(number, cell in doubled)),
+                client=client,
+                warmup=warmup,
+                prompts=prompts,
             )
         }
         for name, loads in share_out(layout, cell, number, cells[cell].key, list(points)):
             one = (cell, name, tuple(points[load] for load in loads))
             (launches if name == number else extras).append(one)
     return launches + extras
+
+
+def placed_launches(
+    shares: Sequence[tuple[str, str, tuple[LoadPoint, ...]]],
+    compared: Sequence[Comparison],
+    always: Mapping[str, int],
+    layout: Layout,
+    *,
+    rerun: bool,
+    retry_failed: bool,
+    decided: Mapping[tuple[str, str], int],
+) -> Iterator[Launch]:
+    """Yield the launches with their places, conditions and attempts.
+
+    Args:
+        shares: as `shared_out_launches` returns them.
+        compared: the campaign's comparisons.
+        always: cell id to the launches that run whatever a comparison says.
+        layout: where the history lies.
+        rerun: whether every launch is asked for anew.
+        retry_failed: whether those that failed are.
+        decided: attempts that a running invocation has asked for already.
+    """
+    optional = conditions(compared, always)
+    attempts: dict[tuple[str, str], int] = {}
+    for position, (cell, name, points) in enumerate(shares):
+        condition = optional.get((cell, name))
+        rule = None if condition is None else condition.rule(attempts)
+        attempts[cell, name] = decided.get((cell, name)) or asked_attempt(
+            layout, cell, name, points, rerun=rerun, retry_failed=retry_failed, rule=rule
+        )
+        yield Launch(cell, name, position, attempts[cell, name], points, condition)

@@ -68,6 +68,17 @@ def load_points(
     return (*closed, *opened)
 
 
+def load_ids(load: Load) -> dict[str, tuple[int | None, float | None]]:
+    """Return the load ids of a load in order, each with its concurrency or its request rate."""
+    closed = {_load_id(load, c, None): (c, None) for c in load.concurrency}
+    return {**closed, **{_load_id(load, None, r): (None, r) for r in load.request_rate}}
+
+
+def _load_id(load: Load, concurrency: int | None, rate: float | None) -> str:
+    how = f"c{concurrency:04d}" if rate is None else f"r{rate:.10g}"
+    return f"{how}-i{load.input_len}-o{load.output_len}-{load.dataset}"
+
+
 def _point(
     load: Load,
     cell: Cell,
@@ -78,8 +89,7 @@ def _point(
     warmup: Mapping[str, Any],
     prompts: Mapping[str, Any],
 ) -> LoadPoint:
-    how = f"c{concurrency:04d}" if rate is None else f"r{rate:.10g}"
-    load_id = f"{how}-i{load.input_len}-o{load.output_len}-{load.dataset}"
+    load_id = _load_id(load, concurrency, rate)
     requests = _request_count(load, concurrency, rate)
     seed = derive_seed(load.seed, launch, load_id)
     duration_s = load.requests.duration_s

@@ -7,7 +7,7 @@ run begins, so that every job, on whatever machine, reads the same plan.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +18,15 @@ from sgmatrix.plan.campaign import Campaign
 from sgmatrix.plan.cells import Cell
 from sgmatrix.plan.checked_cells import checked_cells, installations_of
 from sgmatrix.plan.client import client_facts
+from sgmatrix.plan.compare import Comparison, comparisons, doubled_cells
 from sgmatrix.plan.engines import Installation, engine_facts
-from sgmatrix.plan.launches import Launch, asked_attempt, shared_out_launches
-from sgmatrix.plan.loads import LoadPoint
+from sgmatrix.plan.launches import Launch, placed_launches, shared_out_launches
+from sgmatrix.plan.loads import LoadPoint, load_ids
 from sgmatrix.plan.matrix import expand
 from sgmatrix.plan.model import ModelFacts, model_facts
 from sgmatrix.plan.overrides import Settings
 from sgmatrix.plan.prompts import prompt_facts, refuse_too_few
+from sgmatrix.plan.rounds import launches_needed
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,7 @@ class Plan:
     """Warm-up, server and node as the campaign gives them."""
     excluded: tuple[str, ...]
     """Cells that the campaign leaves out, as text."""
+    compared: tuple[Comparison, ...]
     reproduce: Mapping[str, dict[str, Any]]
     """For each cell, the campaign that reproduces it alone."""
 
@@ -82,18 +85,21 @@ def make_plan(
     client = client_facts(campaign.load, source, model)
     prompts = prompt_facts(campaign.load, project)
     cells, how = checked_cells(campaign, matrix, engines, model, project)
-    rerun = campaign.rerun is not None
+    compared = comparisons(campaign, cells, {cell: load_ids(how[cell].load) for cell in cells})
+    rerun = campaign.rerun
+    doubled = frozenset(cells) if rerun and rerun.doubled else doubled_cells(campaign, cells)
+    always = {cell: settings.launches for cell, settings in how.items()}
+    counts = launches_needed(always, compared)
+    how = {cell: replace(settings, launches=counts[cell]) for cell, settings in how.items()}
     launches = tuple(
-        Launch(
-            cell=cell,
-            launch=name,
-            position=position,
-            attempt=(attempts or {}).get((cell, name))
-            or asked_attempt(layout, cell, name, served, rerun=rerun, retry_failed=retry_failed),
-            points=served,
-        )
-        for position, (cell, name, served) in enumerate(
-            shared_out_launches(campaign, cells, how, client, prompts, layout)
+        placed_launches(
+            shared_out_launches(campaign, cells, how, client, prompts, layout, doubled),
+            compared,
+            always,
+            layout,
+            rerun=rerun is not None,
+            retry_failed=retry_failed,
+            decided=attempts or {},
         )
     )
     refuse_too_few(prompts, (point for launch in launches for point in launch.points))
@@ -110,12 +116,22 @@ def make_plan(
             for name in ("warmup", "telemetry", "validity", "server", "node")
         },
         excluded=matrix.excluded,
-        reproduce={cell.id: cell_campaign(campaign, cell, how[cell.id]) for cell in cells.values()},
+        compared=compared,
+        reproduce={
+            cell.id: cell_campaign(campaign, cell, how[cell.id], doubled=cell.id in doubled)
+            for cell in cells.values()
+        },
     )
 
 
-def cell_campaign(campaign: Campaign, cell: Cell, settings: Settings) -> dict[str, Any]:
-    """Return the campaign file that reproduces one cell alone."""
+def cell_campaign(
+    campaign: Campaign, cell: Cell, settings: Settings, *, doubled: bool
+) -> dict[str, Any]:
+    """Return the campaign file that reproduces one cell alone.
+
+    Its launches are repeated with the same prompts; where two of them were in a round of a
+    comparison (`doubled`), they had the same.
+    """
     data = campaign.model_dump(exclude_none=True)
     words = {axis: str(cell.axes.get(axis) or "").split("+") for axis in ("environment", "patches")}
     override = {"where": {}, "flags": dict(settings.flags), "env": dict(settings.env)}
@@ -136,7 +152,11 @@ def cell_campaign(campaign: Campaign, cell: Cell, settings: Settings) -> dict[st
         "launches": settings.launches,
         "load": settings.load.model_dump(exclude_none=True),
         "deadlines": settings.deadlines.model_dump(),
-        "rerun": {"launches": [str(n) for n in range(1, settings.launches + 1)]},
+        "compare": [],
+        "rerun": {
+            "launches": [str(n) for n in range(1, settings.launches + 1)],
+            **({"doubled": True} if doubled else {}),
+        },
     }
     return data
 
@@ -163,15 +183,26 @@ def plan_record(plan: Plan, campaign: Campaign, former: dict[str, Any] | None) -
             }
             for cell in plan.cells.values()
         },
-        "launches": [asdict(launch) for launch in plan.launches],
+        "launches": [_launch_record(plan, launch) for launch in plan.launches],
+        "comparisons": [one.record() for one in plan.compared],
     }
     if campaign.rerun is not None and former is not None:
         mine = {(launch.cell, launch.launch) for launch in plan.launches}
         record["cells"] = {**former["cells"], **record["cells"]}
+        record["comparisons"] = former.get("comparisons", [])
         places = {(x["cell"], x["launch"]): x["position"] for x in former["launches"]}
         kept = [x for x in former["launches"] if (x["cell"], x["launch"]) not in mine]
         record["launches"] = kept + [
             {**x, "position": places.get((x["cell"], x["launch"]), x["position"])}
             for x in record["launches"]
         ]
+    return record
+
+
+def _launch_record(plan: Plan, launch: Launch) -> dict[str, Any]:
+    """Return what `plan.json` says of a launch; a condition with the hash of what decides it."""
+    record = asdict(launch)
+    if launch.condition is not None:
+        attempts = {(one.cell, one.launch): one.attempt for one in plan.launches}
+        record["condition"]["rule"] = launch.condition.rule(attempts)
     return record

@@ -132,6 +132,15 @@ _EXAMPLES = {
     "load.input_len": "256",
     "load.output_len": "128",
     "load.client.engine": "sglang-cpu",
+    "compare": "[{name: oea, baseline: {oea: off}, variant: {oea: {k0: 2}}, "
+    "primary: {concurrency: 16}}]",
+    "compare.name": "oea",
+    "compare.baseline": "{oea: off}",
+    "compare.variant": "{oea: {k0: 2}}",
+    "compare.launches": "{min: 3, max: 5}",
+    "compare.primary": "{concurrency: 16}",
+    "compare.primary.concurrency": "16",
+    "compare.primary.request_rate": "2",
     "rerun.launches": '["1"]',
 }
 

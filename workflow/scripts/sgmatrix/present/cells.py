@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from sgmatrix.core.flags import Kind, is_barred
 from sgmatrix.core.layout import base_launch
+from sgmatrix.core.reasons import NOT_NEEDED
 from sgmatrix.present.outcome import Outcome
 from sgmatrix.present.points import Row, measured
 
@@ -171,7 +172,7 @@ def cell_views(
     """Return the cells of the plan in the order of the rows, the base first.
 
     What is in the history and no longer planned is left out: a cell that was taken out of the
-    campaign neither wins nor fails it.
+    campaign neither wins nor fails it. So are launches that a decided comparison did not need.
     """
     planned = {
         (one["cell"], one["launch"], point["load_id"])
@@ -180,6 +181,8 @@ def cell_views(
     }
     points: dict[str, list[Row]] = {}
     for row in rows:
+        if row.get("reason") == NOT_NEEDED:
+            continue
         if row["current"] and (row["cell"], row["launch"], row["load_id"]) in planned:
             points.setdefault(row["cell"], []).append(row)
     ended: dict[str, list[Outcome]] = {}

@@ -41,9 +41,9 @@ def _span_s(times: dict[str, Any] | None, start: str, end: str) -> float | None:
 
 
 def outcome(attempt: Attempt) -> Outcome | None:
-    """Return how an attempt ended; None for one that is not complete."""
+    """Return how an attempt ended; None for one that is not complete, or was not needed."""
     final = attempt.final
-    if final is None:
+    if final is None or final["status"] == "skipped":
         return None
     closed: dict[str, Any] = final.get("closed") or {}
     what = final["detail"]

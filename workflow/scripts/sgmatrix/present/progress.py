@@ -106,8 +106,7 @@ class Progress:
                 self.todo.remove(launch)
             if launch in self.began_s:
                 self.estimate.done(launch, event["time_s"] - self.began_s[launch])
-            end = "done" if event["status"] == "ok" else f"failed: {event['reason']}"
-            self._say(f"{who}: {end}")
+            self._say(f"{who}: {_end(event)}")
 
     def _around(self, who: str, event: dict[str, Any]) -> None:
         """Tell what a launch found on the node before it began."""
@@ -155,6 +154,12 @@ class Progress:
         self.said_s = time.time()
         self._clear()
         print(f"{self._state()}  {text}", file=self.out, flush=True)
+
+
+def _end(event: dict[str, Any]) -> str:
+    if event["status"] == "skipped":
+        return "not needed, its comparison is decided"
+    return "done" if event["status"] == "ok" else f"failed: {event['reason']}"
 
 
 def _point(event: dict[str, Any]) -> str:
