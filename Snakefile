@@ -17,6 +17,7 @@ localrules:
     all,
     model,
     collect,
+    compare,
     track,
     report,
     check,

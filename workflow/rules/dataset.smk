@@ -19,3 +19,20 @@ rule collect:
         "Collect the history into tables"
     script:
         "../scripts/collect.py"
+
+
+rule compare:
+    input:
+        points="<results>/datasets/points.parquet",
+    output:
+        "<results>/datasets/comparisons.parquet",
+    log:
+        "<logs>/compare.log",
+    conda:
+        "../../envs/workflow.yaml"
+    params:
+        root=campaign_root,
+    message:
+        "Conclude the comparisons of cells"
+    script:
+        "../scripts/compare.py"

@@ -4,6 +4,7 @@
 rule report:
     input:
         points="<results>/datasets/points.parquet",
+        comparisons="<results>/datasets/comparisons.parquet",
     output:
         html=report(
             "<results>/report/index.html",

@@ -52,7 +52,7 @@ class Layout:
 
     def made_of_records(self) -> list[Path]:
         """Return the files that are made of the records of all launches, and can be made again."""
-        names = ("points", "requests", "telemetry")
+        names = ("points", "requests", "telemetry", "comparisons")
         tables = [self.datasets / f"{name}.parquet" for name in names]
         return [*tables, self.root / "report" / "index.html", self.root / "tracking.json"]
 

@@ -20,8 +20,11 @@ def served_points(layout: Layout, cell: str, launch: str, key: str) -> set[str] 
     """
     for number in reversed(layout.attempt_numbers(cell, launch)):
         folder = layout.attempt(cell, launch, number)
-        if read_json_or_none(folder / "teardown.json") is None:
+        final = read_json_or_none(folder / "teardown.json")
+        if final is None:
             continue
+        if final["status"] == "skipped":  # it was not needed, and measured nothing
+            return None
         spec = read_json_or_none(folder / "spec.json")
         if spec is None or spec["cell"]["key"] != key:
             return None

@@ -1,0 +1,69 @@
+"""Arrow schemas of what stands beside the points: comparisons of cells, and experts by step."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from sgmatrix.core.schemas import field
+
+COMPARISONS_VERSION = 1
+EXPERTS_VERSION = 1
+
+_TEXT, _I32, _F64, _BOOL = pa.string(), pa.int32(), pa.float64(), pa.bool_()
+
+COMPARISONS = pa.schema(
+    [
+        field("campaign", _TEXT, "name of the campaign", null=False),
+        field("comparison", _TEXT, "its name in `compare`", null=False),
+        field("baseline", _TEXT, "cell id", null=False),
+        field("variant", _TEXT, "cell id", null=False),
+        field("metric", _TEXT, "column of `points`", null=False),
+        field("load_id", _TEXT, "load point", null=False),
+        field("primary", _BOOL, "whether the comparison is decided here", null=False),
+        field(
+            "verdict", _TEXT, "better | worse | no_difference | undecided | no_verdict", null=False
+        ),
+        field("verdict_text", _TEXT, "the verdict in words", null=False),
+        field("effect_percent", _F64, "variant over baseline - 1, geometric mean of the pairs"),
+        field("interval_low_percent", _F64, "t interval over the pairs; agrees with the verdict"),
+        field("interval_high_percent", _F64, "its other end"),
+        field("confidence", _F64, "of the interval, 0 to 1"),
+        field("bootstrap_low_percent", _F64, "bootstrap interval; null below 10 pairs"),
+        field("bootstrap_high_percent", _F64, "its other end"),
+        field("p", _F64, "two-sided t test of no difference"),
+        field("p_adjusted", _F64, "the same over load points and looks"),
+        field("p_equivalence_adjusted", _F64, "of a difference of the bound or more, likewise"),
+        field("bound_percent", _F64, "difference below which both are as good", null=False),
+        field("pairs", _I32, "complete pairs of launches", null=False),
+        field("left_out", _I32, "rounds with a value that is missing or barred", null=False),
+        field("baseline_mean", _F64, "geometric mean over the pairs, unit of the metric"),
+        field("variant_mean", _F64, "geometric mean over the pairs, unit of the metric"),
+        field("noise_floor_percent", _F64, "typical difference of two launches of the baseline"),
+        field("noise_pairs", _I32, "pairs of launches of the baseline", null=False),
+        field("more_launches", _I32, "further launches per arm that would decide; null: unknown"),
+        field("note", _TEXT, "what qualifies the verdict"),
+        field("warning", _TEXT, "what speaks against trusting it"),
+        field("launches_planned", _I32, "launches per arm in the budget", null=False),
+        field("launches_used", _I32, "launches per arm that it rests on", null=False),
+        field("looks_planned", _I32, "how often it may be looked at", null=False),
+        field("look", _I32, "number of the look that it rests on; 0: before the first", null=False),
+        field("stopped", _BOOL, "no further launch is needed, or none is left", null=False),
+        field("why", _TEXT, "why it stopped or goes on", null=False),
+    ]
+)
+
+EXPERTS = pa.schema(
+    [
+        field("campaign", _TEXT, "name of the campaign", null=False),
+        field("cell", _TEXT, "cell id", null=False),
+        field("cell_key", _TEXT, "sha256 of what makes the server", null=False),
+        field("attempt", _I32, "execution of the probe", null=False),
+        field("batch", _I32, "requests that were decoded together, asked", null=False),
+        field("step", _I32, "decode step of that batch size, from 0", null=False),
+        field("layer", _I32, "layer of the model", null=False),
+        field("tokens", _I32, "tokens in the step", null=False),
+        field("activated", _I32, "distinct experts that the step read in the layer", null=False),
+        field("experts", _I32, "routed experts of the layer", null=False),
+        field("top_k", _I32, "experts per token that the model asks for", null=False),
+    ]
+)
