@@ -96,3 +96,29 @@ rule teardown:
         "Tear down {wildcards.cell}, launch {wildcards.launch}"
     script:
         "../scripts/teardown.py"
+
+
+# Before the timed launches: what it finds says whether they are worth their time.
+rule probe:
+    input:
+        model=ancient(probe_model_files),
+        reference=probed_reference,
+    output:
+        record="<results>/cells/{cell}/probe/probe.json",
+        experts="<results>/cells/{cell}/probe/experts.parquet",
+    log:
+        "<logs>/{cell}/probe/probe.log",
+    priority: len(PLAN.launches) * 3
+    conda:
+        "../../envs/workflow.yaml"
+    resources:
+        launch_slot=1,
+        gpu=lambda wildcards: PLAN.cells[wildcards.cell].gpus,
+    params:
+        key=key_of,
+        attempt=probe_attempt_of,
+        harness=HARNESS_VERSION,
+    message:
+        "Probe {wildcards.cell}"
+    script:
+        "../scripts/probe.py"

@@ -112,6 +112,22 @@ def campaign_files(wildcards):
     return ["<results>/report/index.html", "<results>/tracking.json"]
 
 
+def probed_reference(wildcards):
+    """The probe whose texts this one is to judge; nothing where it judges its own."""
+    probe = next(p for p in PLAN.probes if p.cell == wildcards.cell)
+    if probe.reference in (None, probe.cell):
+        return []
+    return [f"<results>/cells/{probe.reference}/probe/probe.json"]
+
+
+def probe_attempt_of(wildcards):
+    return next(p.attempt for p in PLAN.probes if p.cell == wildcards.cell)
+
+
+def probe_records(wildcards):
+    return [f"<results>/cells/{one.cell}/probe/probe.json" for one in PLAN.probes]
+
+
 def final_records(wildcards):
     return [
         f"<results>/cells/{one.cell}/launch-{one.launch}/teardown.json"
@@ -126,6 +142,10 @@ def model_files(wildcards):
     """
     if workflow.is_main_process and workflow.executor_plugin and not workflow.dryrun:
         SESSION.forget_started(launch_of(wildcards))
+    return probe_model_files(wildcards)
+
+
+def probe_model_files(wildcards):
     return (
         [f"results/models/{PLAN.model.recipe}/config.json"] if PLAN.model.recipe else []
     )

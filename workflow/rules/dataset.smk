@@ -4,10 +4,12 @@
 rule collect:
     input:
         final_records,
+        probe_records,
     output:
         points="<results>/datasets/points.parquet",
         requests="<results>/datasets/requests.parquet",
         telemetry="<results>/datasets/telemetry.parquet",
+        experts="<results>/datasets/experts.parquet",
     log:
         "<logs>/collect.log",
     conda:

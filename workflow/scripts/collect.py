@@ -15,7 +15,7 @@ def main(job: "Snakemake") -> None:
         from sgmatrix.dataset.collect import collect
 
         out = job.output
-        tables = (Path(out.points), Path(out.requests), Path(out.telemetry))
+        tables = (Path(out.points), Path(out.requests), Path(out.telemetry), Path(out.experts))
         collect(Layout(Path(job.params.root)), *tables)
 
 

@@ -308,4 +308,9 @@ CATALOGUE: dict[str, tuple[str | None, str]] = {
     "wrong_flag": (None, "NAME=VALUE reported by /server_info"),
     "wrong_version": ("0.5.8", "VERSION reported by /server_info (E10)"),
     "flush_refused": ("", "/flush_cache answers 400"),
+    "oea_silent": ("", "the last rank does not say that the plug-in runs"),
+    "oea_uncalled": ("", "ranks say that the plug-in was never called"),
+    "oea_other_k0": ("", "ranks run with another k0"),
+    "oea_wrong_core": ("", "ranks found their core to be wrong"),
+    "oea_stray": ("", "ranks answer although the plug-in is off"),
 }

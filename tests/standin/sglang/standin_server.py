@@ -5,6 +5,8 @@ The truth log (`--standin-events`) has one JSON object a line: event, t (time.ti
 Events    start open ready request first finished flush sigterm escaped die stop
 """
 
+import contextlib
+import importlib
 import json
 import os
 import resource
@@ -113,6 +115,8 @@ class Server:
         if self.may_open:
             self.log("Load weight begin. avail mem=94.10 GB", rank=True)
         self.loop.at(self.begin + self.settings.open_ms / 1e3, self.open)
+        with contextlib.suppress(ImportError):  # where the stand-in of the plug-in is installed
+            importlib.import_module("sglang_oea.answer").begin(self)
         self.loop.after(self.settings.life_s, lambda: self.exit(0, "life"))
         self.loop.run()
 

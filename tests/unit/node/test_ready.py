@@ -135,7 +135,11 @@ def test_one_real_token_is_proof(answer):
     assert ready.generate_one_token(1, timeout_s=1) is None
     ((method, path, body),) = answer.asked
     assert (method, path) == ("POST", "/generate")
-    assert body["sampling_params"] == {"max_new_tokens": 1, "temperature": 0}
+    assert body["sampling_params"] == {
+        "max_new_tokens": 1,
+        "temperature": 0,
+        "ignore_eos": True,
+    }
     assert all(isinstance(token, int) for token in body["input_ids"])  # no tokenizer takes part
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from sgmatrix.plan.model import ModelFacts
-from sgmatrix.plan.oea import oea_obstacles
+from sgmatrix.plan.oea import oea_environment, oea_obstacles, oea_record, oea_text
 from sgmatrix.plan.parts import Oea
 
 MODEL = ModelFacts("qwen", "/m", None, "d", 1024, experts=128, experts_per_token=8)
@@ -31,9 +31,11 @@ def test_a_back_end_that_the_plug_in_reaches_is_not(runner):
 
 def test_other_features_that_it_does_not_go_with():
     assert obstacles({"enable_torch_compile": True, "enable_dp_attention": True}) == [
-        "oea does not work with enable_torch_compile",
-        "oea does not work with DP attention, whose padding rows would open experts",
+        "oea does not work with enable_torch_compile: compiled decode steps do not run the plug-in",
+        "oea does not work with enable_dp_attention: its padding rows would open experts",
     ]
+    assert len(obstacles({"moe_a2a_backend": "deepep", "speculative_algorithm": "EAGLE"})) == 2
+    assert obstacles({"moe_a2a_backend": "none", "enable_dp_attention": False}) == []
 
 
 @pytest.mark.parametrize(("k0", "refused"), [(8, False), (9, True)])
@@ -47,6 +49,29 @@ def test_a_model_that_does_not_say_is_left_to_the_engine():
     assert obstacles(k0=99, model=ModelFacts("x", "/m", None, "d", 1024)) == []
 
 
-@pytest.mark.parametrize(("fill", "refused"), [(None, True), ("repeat", True), ("distinct", False)])
+@pytest.mark.parametrize(
+    ("fill", "refused"), [(None, False), ("repeat", True), ("distinct", False)]
+)
 def test_the_cpu_engine_needs_distinct_experts(fill, refused):
     assert bool(obstacles(device="cpu", fill=fill)) == refused
+
+
+def test_what_the_ranks_have_to_prove():
+    assert oea_record("off", "cpu") == {"on": False, "settings": {}}
+    assert oea_record({"k0": 2}, "cpu") == {"on": True, "settings": {"k0": 2, "fill": "distinct"}}
+    assert oea_record({"k0": 2, "core": "auto"}, "cuda") == {
+        "on": True,
+        "settings": {"k0": 2, "fill": "repeat"},
+    }
+    assert oea_record({"k0": 2, "core": "triton"}, "cuda")["settings"]["core"] == "triton"
+
+
+def test_the_variables_that_switch_it():
+    assert oea_environment("off") == {"OEA_ENABLE": "0"}
+    assert oea_environment({"k0": 4, "p": 0.9, "mask_padding": True}) == {
+        "OEA_ENABLE": "1",
+        "OEA_K0": "4",
+        "OEA_P": "0.9",
+        "OEA_MASK_PADDING": "1",
+    }
+    assert oea_text({"k0": 4, "core": "eager"}) == "4-coreeager"

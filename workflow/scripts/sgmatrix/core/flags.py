@@ -44,6 +44,10 @@ _FLAGS: dict[str, Flag] = {
 }
 
 
+FLAG_NAMES = tuple(_FLAGS)
+"""In the order in which a point names them."""
+
+
 def flags_of(validity: str | None) -> list[Flag]:
     """Return the flags of a point's `validity`; one that is not known bars everything."""
     if validity in (None, "", "valid"):

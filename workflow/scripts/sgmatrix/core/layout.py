@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+PROBE = "probe"
+"""Stands for a launch that is not timed, in which experts are counted."""
 EXTRA = "-extra"
 """Stands between the number of a launch and that of its extra launch, as in `1-extra1`."""
 
@@ -19,6 +21,10 @@ def launch_order(launch: str) -> tuple[int, int]:
     """Return a sort key: launches by number, each before its extra launches."""
     base, _, extra = launch.partition(EXTRA)
     return int(base), int(extra or 0)
+
+
+def _folder_name(launch: str) -> str:
+    return PROBE if launch == PROBE else f"launch-{launch}"
 
 
 @dataclass(frozen=True)
@@ -52,7 +58,7 @@ class Layout:
 
     def made_of_records(self) -> list[Path]:
         """Return the files that are made of the records of all launches, and can be made again."""
-        names = ("points", "requests", "telemetry", "comparisons")
+        names = ("points", "requests", "telemetry", "comparisons", "experts")
         tables = [self.datasets / f"{name}.parquet" for name in names]
         return [*tables, self.root / "report" / "index.html", self.root / "tracking.json"]
 
@@ -61,10 +67,10 @@ class Layout:
 
     def launch(self, cell: str, launch: str) -> Path:
         """The published view of a launch: what the current attempt of it says."""
-        return self.cell(cell) / f"launch-{launch}"
+        return self.cell(cell) / _folder_name(launch)
 
     def attempts(self, cell: str, launch: str) -> Path:
-        return self.root / "history" / cell / f"launch-{launch}"
+        return self.root / "history" / cell / _folder_name(launch)
 
     def attempt(self, cell: str, launch: str, attempt: int) -> Path:
         """The append-only record of one attempt."""
@@ -77,7 +83,7 @@ class Layout:
         return sorted(int(entry.name) for entry in folder.iterdir() if entry.name.isdecimal())
 
     def all_attempts(self) -> Iterator[tuple[str, str, int, Path]]:
-        """Yield (cell, launch, attempt, folder) of everything in the history, in a fixed order."""
+        """Yield (cell, launch, attempt, folder) of all timed launches, in a fixed order."""
         history = self.root / "history"
         for folder in sorted(history.glob("*/launch-*")):
             cell, launch = folder.parent.name, folder.name.removeprefix("launch-")

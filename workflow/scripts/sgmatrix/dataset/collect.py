@@ -1,4 +1,4 @@
-"""The history of all attempts, and the plan, to the tables `points` and `requests`.
+"""The history of all attempts, and the plan, to the tables of a campaign.
 
 Every attempt counts as a row or more, also superseded and interrupted ones (`current` false);
 a planned point without a record is a row with status `not_run`. The same history gives the
@@ -9,7 +9,7 @@ in the files.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from sgmatrix.core.clock import parse_utc
 from sgmatrix.core.files import read_json, read_json_or_none
+from sgmatrix.core.flags import FLAG_NAMES
 from sgmatrix.core.layout import Layout, base_launch, launch_order
 from sgmatrix.core.parquet import table_from_rows, write_parquet
 from sgmatrix.core.schemas import (
@@ -30,6 +31,7 @@ from sgmatrix.core.schemas import (
     points_schema,
     with_metadata,
 )
+from sgmatrix.dataset.probes import experts_table, probe_doubts
 from sgmatrix.dataset.telemetry import attempt_table
 
 
@@ -134,6 +136,7 @@ def point_rows(layout: Layout) -> tuple[list[dict[str, Any]], pa.Schema]:
                 row = _base_row(plan["campaign"], plan["study"], cell, launch["launch"], point)
                 rows.append({**row, "current": True, "status": "not_run"})
     _add_scaling(rows)
+    _add_probe_doubts(rows, layout, plan)
     place: dict[str, int] = {}
     for launch in sorted(plan["launches"], key=lambda one: launch_order(one["launch"])):
         place.setdefault(launch["cell"], launch["position"])
@@ -149,6 +152,21 @@ def point_rows(layout: Layout) -> tuple[list[dict[str, Any]], pa.Schema]:
         )
     )
     return rows, schema
+
+
+def _add_probe_doubts(
+    rows: list[dict[str, Any]], layout: Layout, plan: Mapping[str, Any]
+) -> None:
+    """Flag the points of cells whose probe read other experts than its settings allow."""
+    doubts = probe_doubts(layout, plan)
+    for row in rows:
+        why = doubts.get(row["cell"])
+        if why is None or not row["current"] or row["status"] != "ok":
+            continue
+        flags = {*str(row["validity"]).split(","), "implausible"} - {"valid"}
+        row["validity"] = ",".join(flag for flag in FLAG_NAMES if flag in flags)
+        told = [row.get("validity_detail"), f"implausible: {why}"]
+        row["validity_detail"] = " | ".join(text for text in told if text)
 
 
 def _add_scaling(rows: list[dict[str, Any]]) -> None:
@@ -169,8 +187,10 @@ def _add_scaling(rows: list[dict[str, Any]]) -> None:
             row["scaling_efficiency"] = rate / (row["concurrency"] * one)
 
 
-def collect(layout: Layout, points: Path, requests: Path, telemetry: Path) -> None:
-    """Write the three tables; a half-written file of the history is left out."""
+def collect(
+    layout: Layout, points: Path, requests: Path, telemetry: Path, experts: Path
+) -> None:
+    """Write the four tables; a half-written file of the history is left out."""
     rows, schema = point_rows(layout)
     provenance = {"campaign": read_json(layout.plan)["campaign"]}
     tables, measured = [], []
@@ -190,3 +210,4 @@ def collect(layout: Layout, points: Path, requests: Path, telemetry: Path) -> No
     whole = pa.concat_tables(measured) if measured else TELEMETRY.empty_table()
     schema = with_metadata(TELEMETRY, "telemetry", TELEMETRY_VERSION, provenance)
     write_parquet(whole.replace_schema_metadata(schema.metadata), telemetry)
+    write_parquet(experts_table(layout, provenance), experts)

@@ -16,7 +16,19 @@ from sgmatrix.load.offer import Offer, wave_offer
 from sgmatrix.load.result import request_rows, summarise
 from sgmatrix.load.step import CLOSING_S, Step, all_failed, died, ended, failed, skipped, why_not
 from sgmatrix.node.batchlog import log_size
+from sgmatrix.node.proof import (
+    ANSWER_S,
+    ask_ranks,
+    proof_record,
+    status_folder,
+    stray_answers,
+    why_unproven,
+)
+from sgmatrix.node.ready import generate
 from sgmatrix.node.server import Server
+
+_PROVING_TOKENS = 4
+"""Of a request that is to see decode steps, where there was no wave."""
 
 
 def run_warmup(step: Step) -> dict[str, Any]:
@@ -57,10 +69,10 @@ def _warm_up(step: Step, server: Server) -> dict[str, Any]:
         agree = len(waves) > 1 and abs(waves[-1] - waves[-2]) <= rule["agreement"] * max(waves[-2:])
         if agree:
             break
+    proof, unproven = prove(server, spec["cell"])
     return {
-        "status": "ok",
-        "reason": None,
-        "detail": None,
+        **(unproven or {"status": "ok", "reason": None, "detail": None}),
+        "proof": proof,
         "waves_tok_s": waves,
         "agree": agree,
         "request_s": wave.get("request_s"),
@@ -101,6 +113,30 @@ def run_wave(
         "request_s": metrics["request_s"],
         "concurrency": offer.concurrency,
     }
+
+
+def prove(
+    server: Server, cell: Mapping[str, Any]
+) -> tuple[list[dict[str, Any]] | None, dict[str, Any] | None]:
+    """Have every rank prove that the plug-in of a cell has taken part in decode steps.
+
+    Returns:
+        What the ranks said, None where there is no plug-in to prove; and what failed, None where
+        nothing did.
+    """
+    oea, ranks = cell["oea"], cell["ranks"]
+    if not oea:
+        return None, None
+    folder = status_folder(server.attempt_dir)
+    if not oea["on"]:
+        stray = stray_answers(folder)
+        why = f"oea is off, and {stray[0]} says that it runs" if stray else None
+        return [], failed("flag_mismatch", why) if why else None
+    for _ in range(cell["flags"].get("dp_size") or 1):  # one for each replica, in turn
+        generate(server.port, tokens=_PROVING_TOKENS, timeout_s=ANSWER_S)
+    answers = ask_ranks(folder, ranks)
+    why = why_unproven(answers, ranks, oea["settings"], decoded=True)
+    return proof_record(answers), failed("plugin_inactive", why) if why else None
 
 
 def why_cold(record: Mapping[str, Any]) -> str | None:

@@ -10,10 +10,12 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from sgmatrix.core.redact import redact
 from sgmatrix.node import preflight, ready
+from sgmatrix.node.proof import ANSWER_S, ask_ranks, stray_answers, why_unproven
 
 _POLL_S = (0.005, 0.1)
 """Between probes: at first, and at the most when the server takes long."""
@@ -32,6 +34,7 @@ class Climb:
         limit_s: float,
         times: dict[str, float],
         done: Callable[[], None],
+        status: Path | None = None,
     ) -> None:
         """Prepare the climb.
 
@@ -43,12 +46,14 @@ class Climb:
             limit_s: for one generation; the warden keeps the deadline of the whole start.
             times: receives the moment of each step.
             done: called at the end of the climb, from its thread.
+            status: folder in which a plug-in proves that it runs; None: there is none.
         """
         self.cell = cell
         self.port, self.pid, self.nonce = port, pid, nonce
         self.limit_s = limit_s
         self.times = times
         self.done = done
+        self.status = status
         self.outcome: dict[str, Any] = {}
         """`info` when it is ready, or `reason` and `detail`; empty while it climbs."""
         self.last_error = ""
@@ -109,7 +114,24 @@ class Climb:
                 self.last_error = str(error)
                 time.sleep(_POLL_S[1])
         self.times["first_token"] = time.time()
+        self._refuse_unproven()
         return {"info": redact({k: v for k, v in info.items() if not isinstance(v, list)})}
+
+    def _refuse_unproven(self) -> None:
+        """Refuse a server whose plug-in does not run as it was asked for in every rank."""
+        oea = self.cell["oea"]
+        if not oea or self.status is None:
+            return
+        ranks = self.cell["ranks"]
+        limit_s = min(ANSWER_S, self.limit_s / 2) if oea["on"] else 0
+        answers = ask_ranks(self.status, ranks, limit_s)
+        if oea["on"]:
+            why = why_unproven(answers, ranks, oea["settings"], decoded=False)
+            if why is not None:
+                raise ready.NotOurs("plugin_inactive", why)
+            self.times["proven"] = time.time()
+        elif stray := stray_answers(self.status):
+            raise ready.NotOurs("flag_mismatch", f"oea is off, and {stray[0]} says that it runs")
 
     def _generates_without_health(self) -> bool:
         """Tell whether a server that skips its own warm-up, and so never turns healthy, serves."""

@@ -16,7 +16,7 @@ from sgmatrix.core.clock import now_utc
 from sgmatrix.core.errors import SgmatrixError
 from sgmatrix.core.events import emit
 from sgmatrix.core.files import read_json, read_json_or_none, write_json, write_text
-from sgmatrix.core.layout import Layout
+from sgmatrix.core.layout import PROBE, Layout
 from sgmatrix.core.reasons import NOT_NEEDED
 from sgmatrix.core.recorded import recorded_facts
 from sgmatrix.core.redact import redact
@@ -30,6 +30,8 @@ from sgmatrix.plan.patched_copy import PatchedCopy, patch_diff, provide
 _STOPPED_S = 10.0
 """Beyond the stop deadline: how long a warden may be stopped by a signal before it is given up."""
 
+RECORDER_VARIABLE = "SGLANG_EXPERT_DISTRIBUTION_RECORDER_DIR"
+"""Where a server of a probe dumps the experts that its steps read."""
 OWNER_VARIABLE = "SGMATRIX_OWNER"
 """JSON identity of the process whose end ends every server: Snakemake's."""
 STOPPING_VARIABLE = "SGMATRIX_STOPPING"
@@ -38,8 +40,9 @@ STOPPING_VARIABLE = "SGMATRIX_STOPPING"
 
 def planned_launch(plan: dict[str, Any], cell: str, launch: str) -> dict[str, Any]:
     """Return a launch of `plan.json`."""
+    every = [*plan["launches"], *plan.get("probes", [])]
     found: dict[str, Any] = next(
-        one for one in plan["launches"] if (one["cell"], one["launch"]) == (cell, launch)
+        one for one in every if (one["cell"], one["launch"]) == (cell, launch)
     )
     return found
 
@@ -131,10 +134,17 @@ def _spec(layout: Layout, plan: dict[str, Any], cell: str, launch: str) -> dict[
     """Return what an attempt is to be, from the plan: all that outlives its processes."""
     planned = planned_launch(plan, cell, launch)
     attempt = max([planned["attempt"], *(n + 1 for n in layout.attempt_numbers(cell, launch))])
+    what = plan["cells"][cell]
+    if launch == PROBE:
+        env = {
+            **what["env"],
+            RECORDER_VARIABLE: str(layout.attempt(cell, launch, attempt).resolve()),
+        }
+        what = {**what, "arguments": [*what["arguments"], *planned["arguments"]], "env": env}
     return {
         "campaign": plan["campaign"],
         "study": plan["study"],
-        "cell": plan["cells"][cell],
+        "cell": what,
         "launch": launch,
         "attempt": attempt,
         "asked_attempt": planned["attempt"],

@@ -95,11 +95,7 @@ def generate_one_token(port: int, timeout_s: float) -> None:
         NotOurs: `wrong_server` when its answer does not count its tokens: the load client would
             then take the number that it asked for.
     """
-    body = {"input_ids": [1, 2, 3], "sampling_params": {"max_new_tokens": 1, "temperature": 0}}
-    status, answer = request(port, "POST", "/generate", body, timeout_s=timeout_s)
-    if status != 200:
-        raise OSError(f"/generate answered {status}: {answer[:200].decode(errors='replace')}")
-    said = json.loads(answer)
+    said = generate(port, tokens=1, timeout_s=timeout_s)
     tokens = said.get("meta_info", {}).get("completion_tokens")
     if tokens is None and said.get("text"):
         raise NotOurs(
@@ -109,3 +105,18 @@ def generate_one_token(port: int, timeout_s: float) -> None:
         )
     if tokens != 1:
         raise OSError(f"/generate gave {tokens} tokens, 1 was asked for")
+
+
+def generate(port: int, *, tokens: int, timeout_s: float) -> dict[str, Any]:
+    """Return what the server answers to a short prompt.
+
+    Raises:
+        OSError: when it does not within the time.
+    """
+    sampling = {"max_new_tokens": tokens, "temperature": 0, "ignore_eos": True}
+    body = {"input_ids": [1, 2, 3], "sampling_params": sampling}
+    status, answer = request(port, "POST", "/generate", body, timeout_s=timeout_s)
+    if status != 200:
+        raise OSError(f"/generate answered {status}: {answer[:200].decode(errors='replace')}")
+    said: dict[str, Any] = json.loads(answer)
+    return said

@@ -36,6 +36,7 @@ from sgmatrix.node.climb import Climb
 from sgmatrix.node.lease import Lease, device_names, try_lease
 from sgmatrix.node.leftovers import end_leftovers, token_of
 from sgmatrix.node.logwatch import LogWatch
+from sgmatrix.node.proof import STATUS_VARIABLE, status_folder
 from sgmatrix.node.rundirs import remove_abandoned
 from sgmatrix.node.sampling import Sampling
 from sgmatrix.node.verdict import DIED, Verdict, judge
@@ -68,6 +69,7 @@ class Warden:
         self.pids: set[int] = set()
         """Every process of the server that was seen."""
         self.leftovers: list[str] = []
+        self.status: Path | None = None
         """Processes of earlier servers that were ended before this one began."""
         self.sampling = Sampling()
         self.wakeups = Wakeups(self.run_dir / "control", spec["owner"])
@@ -193,10 +195,15 @@ class Warden:
     def _popen(self, cwd: Path, log: IO[bytes]) -> subprocess.Popen[bytes]:
         assert self.lease is not None
         cell = self.spec["cell"]
+        declared = dict(cell["env"])
+        if cell["oea"]:
+            self.status = status_folder(self.attempt_dir)
+            self.status.mkdir()
+            declared[STATUS_VARIABLE] = str(self.status)
         return subprocess.Popen(
             self.argv,
             env=server_environment(
-                cell["env"], self.lease.devices, cell["ranks"], self._token(), cell["unset"]
+                declared, self.lease.devices, cell["ranks"], self._token(), cell["unset"]
             ),
             cwd=cwd,
             stdin=subprocess.DEVNULL,
@@ -222,6 +229,7 @@ class Warden:
             limit_s=self.limits["start_s"],
             times=self.times,
             done=self.wakeups.wake,
+            status=self.status,
         )
         climb.start()
         log = self.attempt_dir / "server.log"

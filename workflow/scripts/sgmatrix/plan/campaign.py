@@ -27,6 +27,7 @@ from sgmatrix.plan.parts import (
     Variables,
     axis_name_problem,
 )
+from sgmatrix.plan.probe_parts import Probe
 from sgmatrix.plan.problems import problem_lines
 from sgmatrix.plan.sanity import insane_places
 from sgmatrix.plan.yaml_strict import read_yaml
@@ -74,6 +75,7 @@ class Campaign(Closed):
     validity: Validity = Validity()
     server: Server = Server()
     deadlines: Deadlines = Deadlines()
+    probe: Probe = Probe()
     compare: list[Compare] = Field([], description="pairs of cells, decided over several launches")
     rerun: Rerun | None = None
 

@@ -25,6 +25,8 @@ from sgmatrix.plan.campaign import Campaign
 from sgmatrix.plan.closed import AxisValue
 from sgmatrix.plan.engines import Installation, project_paths
 from sgmatrix.plan.model import ModelFacts
+from sgmatrix.plan.oea import default_fill, oea_record
+from sgmatrix.plan.oea_plugin import plugin_facts
 from sgmatrix.plan.overrides import Settings
 from sgmatrix.plan.patched_copy import PatchedCopy, python_path
 from sgmatrix.plan.patches import patch_hash, planned_copy
@@ -129,6 +131,8 @@ class Cell:
     """Variables that the server does not inherit, since another cell varies them."""
     patches: Mapping[str, str]
     """Hash of each patch by its name, in the order in which they are made."""
+    oea: Mapping[str, Any] | None
+    """`on`, and the `settings` that every rank has to prove; None where OEA is no axis."""
     copy: Mapping[str, Any] | None
     """The patched copy of the engine that is run, as `PatchedCopy.record` gives it."""
 
@@ -155,6 +159,8 @@ def make_cell(
     given = given_by(point, campaign.environments, campaign.patches)
     flags = server_flags(given.flags, declared.flags, settings.flags)
     env = _environment(declared.env, settings, given)
+    if env.get("OEA_ENABLE") == "1":
+        env.setdefault("OEA_FILL", default_fill(declared.device))
     patches = {name: campaign.patches[name] for name in given.patches}
     hashes = {name: patch_hash(patch) for name, patch in patches.items()}
     ranks = ranks_of({n: v for n, v in flags.items() if isinstance(v, int) and n in _PARALLEL})
@@ -167,6 +173,7 @@ def make_cell(
             "engine": [engine.version, engine.lock, engine.contents],
             "patches": list(hashes.values()),
             "model": model.digest,
+            **({"plugin": plugin_facts(engine).get("plugin_sha256")} if "oea" in point else {}),
         }
     )
     real_env = {name: project_paths(text, project) for name, text in env.items()}
@@ -193,6 +200,7 @@ def make_cell(
         deadlines=settings.deadlines.model_dump(),
         unset=tuple(sorted({*_varied(campaign), *campaign.unset} - env.keys())),
         patches=hashes,
+        oea=oea_record(point["oea"], declared.device) if "oea" in point else None,
         copy=None if copy is None else copy.record(),
     )
 

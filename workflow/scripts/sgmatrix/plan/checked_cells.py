@@ -13,7 +13,8 @@ from sgmatrix.plan.engines import Installation, installation
 from sgmatrix.plan.limits import impossibilities
 from sgmatrix.plan.matrix import Matrix, show
 from sgmatrix.plan.model import ModelFacts
-from sgmatrix.plan.oea import PLUGIN, oea_obstacles, oea_of
+from sgmatrix.plan.oea import oea_obstacles, oea_of
+from sgmatrix.plan.oea_plugin import plugin_obstacle
 from sgmatrix.plan.overrides import Settings, settings_of
 
 
@@ -96,11 +97,10 @@ def _obstacles(
     if cell.gpus > campaign.node.gpus:
         yield f"needs {cell.gpus} GPUs, node.gpus = {campaign.node.gpus}"
     yield from impossibilities(cell.flags, model, settings.load)
-    oea = oea_of(cell.axes.get("oea"))
+    if cell.oea is None:
+        return
+    oea = oea_of(cell.axes["oea"])
     if oea is not None:
         yield from oea_obstacles(oea, cell.flags, model, device=cell.device)
-        if PLUGIN not in engine.plugins:
-            yield (
-                f"oea needs the plug-in {PLUGIN.replace('_', '-')} in engine {engine.name}; fix: "
-                "install it there"
-            )
+    if (why := plugin_obstacle(engine)) is not None:  # with OEA off it is there as well, silent
+        yield why

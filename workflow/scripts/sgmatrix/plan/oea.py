@@ -16,10 +16,16 @@ from sgmatrix.plan.closed import AxisValue
 from sgmatrix.plan.model import ModelFacts
 from sgmatrix.plan.parts import Oea
 
-PLUGIN = "sglang_oea"
-"""Distribution that an engine must have installed for a cell with OEA on."""
-
 _OFF = (None, False, "off")
+
+# Server flags that it does not go with, and why.
+_NOT_WITH = {
+    "enable_torch_compile": ": compiled decode steps do not run the plug-in",
+    "enable_dp_attention": ": its padding rows would open experts",
+    "enable_two_batch_overlap": ": each half of a batch would share by itself",
+    "moe_a2a_backend": ": a rank sees only its own tokens",
+    "speculative_algorithm": ": its steps are no decode steps",
+}
 
 # Back ends that route inside their kernel: the plug-in's hook is never reached there.
 _ROUTE_INSIDE = ("flashinfer_trtllm", "flashinfer_mxfp4", "triton_kernel", "triton_kernels")
@@ -60,7 +66,30 @@ def oea_environment(value: AxisValue) -> dict[str, str]:
     if oea is None:
         return {"OEA_ENABLE": "0"}
     given = oea.model_dump(exclude_none=True)
-    return {"OEA_ENABLE": "1"} | {f"OEA_{name.upper()}": str(text) for name, text in given.items()}
+    return {"OEA_ENABLE": "1"} | {f"OEA_{name.upper()}": _text(one) for name, one in given.items()}
+
+
+def _text(value: object) -> str:
+    return str(int(value)) if isinstance(value, bool) else str(value)
+
+
+def oea_record(value: AxisValue, device: str) -> dict[str, Any]:
+    """Return what a launch has to prove: whether OEA is on, and the settings of its ranks."""
+    oea = oea_of(value)
+    if oea is None:
+        return {"on": False, "settings": {}}
+    settings = oea.model_dump(exclude_none=True) | {"fill": oea.fill or default_fill(device)}
+    if settings.get("core") == "auto":
+        del settings["core"]
+    return {"on": True, "settings": settings}
+
+
+def default_fill(device: str) -> str:
+    """Return what the plug-in puts into unused slots where the campaign does not say.
+
+    The CPU engine's kernel counts an expert once per token, so that repeating one fails there.
+    """
+    return "distinct" if device == "cpu" else "repeat"
 
 
 def oea_obstacles(
@@ -73,14 +102,16 @@ def oea_obstacles(
             f"oea needs routing outside the kernel, moe_runner_backend = {runner} routes inside "
             "it; allowed: triton, cutlass, flashinfer_cutlass, flashinfer_trtllm_routed"
         )
-    if flags.get("enable_torch_compile") is True:
-        yield "oea does not work with enable_torch_compile"
-    if flags.get("enable_dp_attention") is True:
-        yield "oea does not work with DP attention, whose padding rows would open experts"
+    for flag, why in _NOT_WITH.items():
+        if flags.get(flag) not in (None, False, "none"):
+            yield f"oea does not work with {flag}{why}"
     if model.experts_per_token is not None and oea.k0 > model.experts_per_token:
         yield (
             f"oea k0 = {oea.k0} is over the {model.experts_per_token} experts that a token of "
             f"{model.name} opens"
         )
-    if device == "cpu" and oea.fill != "distinct":
-        yield "oea on the CPU engine needs fill: distinct, its kernel counts an expert once"
+    if device == "cpu" and oea.fill not in (None, "distinct"):
+        yield (
+            f"oea fill = {oea.fill} does not work on the CPU engine, whose kernel counts an expert "
+            "once per token; take it out, or write distinct"
+        )

@@ -172,6 +172,12 @@ class Oea(Closed):
     fill: Literal["repeat", "mask", "distinct"] | None = Field(
         None, description="what unused slots hold; the CPU engine needs `distinct`"
     )
+    core: Literal["auto", "eager", "triton"] | None = Field(
+        None, description="what computes it; auto: one fused kernel on GPUs"
+    )
+    mask_padding: bool | None = Field(
+        None, description="have the engine say which rows of a batch are padding"
+    )
 
 
 class Rerun(Closed):

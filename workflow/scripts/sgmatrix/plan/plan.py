@@ -25,6 +25,7 @@ from sgmatrix.plan.loads import LoadPoint, load_ids
 from sgmatrix.plan.matrix import expand
 from sgmatrix.plan.model import ModelFacts, model_facts
 from sgmatrix.plan.overrides import Settings
+from sgmatrix.plan.probes import PlannedProbe, planned_probes
 from sgmatrix.plan.prompts import prompt_facts, refuse_too_few
 from sgmatrix.plan.rounds import launches_needed
 
@@ -45,6 +46,7 @@ class Plan:
     excluded: tuple[str, ...]
     """Cells that the campaign leaves out, as text."""
     compared: tuple[Comparison, ...]
+    probes: tuple[PlannedProbe, ...]
     reproduce: Mapping[str, dict[str, Any]]
     """For each cell, the campaign that reproduces it alone."""
 
@@ -102,6 +104,7 @@ def make_plan(
             decided=attempts or {},
         )
     )
+    probes = planned_probes(campaign, cells, how, client, prompts, layout)
     refuse_too_few(prompts, (point for launch in launches for point in launch.points))
     return Plan(
         campaign=campaign.campaign,
@@ -117,6 +120,7 @@ def make_plan(
         },
         excluded=matrix.excluded,
         compared=compared,
+        probes=() if rerun else probes,
         reproduce={
             cell.id: cell_campaign(campaign, cell, how[cell.id], doubled=cell.id in doubled)
             for cell in cells.values()
@@ -185,11 +189,12 @@ def plan_record(plan: Plan, campaign: Campaign, former: dict[str, Any] | None) -
         },
         "launches": [_launch_record(plan, launch) for launch in plan.launches],
         "comparisons": [one.record() for one in plan.compared],
+        "probes": [asdict(probe) for probe in plan.probes],
     }
     if campaign.rerun is not None and former is not None:
         mine = {(launch.cell, launch.launch) for launch in plan.launches}
         record["cells"] = {**former["cells"], **record["cells"]}
-        record["comparisons"] = former.get("comparisons", [])
+        record |= {name: former.get(name, []) for name in ("comparisons", "probes")}
         places = {(x["cell"], x["launch"]): x["position"] for x in former["launches"]}
         kept = [x for x in former["launches"] if (x["cell"], x["launch"]) not in mine]
         record["launches"] = kept + [

@@ -1,0 +1,128 @@
+"""Probes: launches beside the timed ones, in which experts are counted and quality is measured.
+
+Counting puts work into every step of the server, so that no timed launch ever counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sgmatrix.core.files import read_json_or_none
+from sgmatrix.core.hashing import digest
+from sgmatrix.core.layout import PROBE, Layout
+from sgmatrix.core.version import HARNESS_VERSION
+from sgmatrix.plan.campaign import Campaign
+from sgmatrix.plan.cells import Cell
+from sgmatrix.plan.loads import LoadPoint, load_points
+from sgmatrix.plan.oea import oea_of
+from sgmatrix.plan.overrides import Settings
+
+_ARGUMENTS = (
+    *("--expert-distribution-recorder-mode", "stat"),
+    *("--expert-distribution-recorder-buffer-size", "-1"),
+    "--enable-custom-logit-processor",
+)
+
+
+@dataclass(frozen=True)
+class PlannedProbe:
+    """The probe of one cell."""
+
+    cell: str
+    launch: str
+    attempt: int
+    points: tuple[LoadPoint, ...]
+    """One for each batch size: so many requests at once, decoded together."""
+    arguments: tuple[str, ...]
+    """Server arguments that the timed launches do not have."""
+    reference: str | None
+    """Cell whose own words are forced upon this one, to see how likely it finds them."""
+    prompts: int
+    tokens: int
+    key: str
+
+
+def planned_probes(
+    campaign: Campaign,
+    cells: Mapping[str, Cell],
+    how: Mapping[str, Settings],
+    client: dict[str, Any],
+    prompts: Mapping[str, Any],
+    layout: Layout,
+) -> tuple[PlannedProbe, ...]:
+    """Return the probes of a campaign: of the cells of the axis `oea`, those with it off first."""
+    if campaign.probe.experts == "off":
+        return ()
+    probed = [cell for cell in cells.values() if cell.oea is not None]
+    probed.sort(key=lambda cell: bool(cell.oea and cell.oea["on"]))
+    return tuple(
+        _probe(campaign, cells, cell, how[cell.id], client, prompts, layout) for cell in probed
+    )
+
+
+def _probe(
+    campaign: Campaign,
+    cells: Mapping[str, Cell],
+    cell: Cell,
+    settings: Settings,
+    client: dict[str, Any],
+    prompts: Mapping[str, Any],
+    layout: Layout,
+) -> PlannedProbe:
+    rule = campaign.probe
+    asked = [c for c in settings.load.concurrency if c <= rule.max_batch] or [1]
+    load = settings.load.model_copy(
+        update={
+            "concurrency": list(rule.batches or asked),
+            "request_rate": [],
+            "output_len": rule.steps,
+            "requests": settings.load.requests.model_copy(
+                update={"min": 1, "per_concurrency": 1, "duration_s": None}
+            ),
+            "slo": None,
+        }
+    )
+    points = load_points(load, cell, PROBE, client=client, warmup={}, prompts=prompts)
+    reference = _reference(cells, cell)
+    key = digest(
+        [
+            *(cell.key, [point.key for point in points], HARNESS_VERSION, _ARGUMENTS),
+            *(cells[reference].key if reference else None, rule.prompts, rule.tokens),
+        ]
+    )
+    return PlannedProbe(
+        cell=cell.id,
+        launch=PROBE,
+        attempt=_asked_attempt(layout, cell.id, key),
+        points=points,
+        arguments=_ARGUMENTS,
+        reference=reference,
+        prompts=rule.prompts,
+        tokens=rule.tokens,
+        key=key,
+    )
+
+
+def _reference(cells: Mapping[str, Cell], cell: Cell) -> str | None:
+    """Return the cell that is the same but for OEA, which is off there."""
+    if oea_of(cell.axes["oea"]) is None:
+        return cell.id
+    axes = {**cell.axes, "oea": None}
+    for other in cells.values():
+        off = "oea" in other.axes and oea_of(other.axes["oea"]) is None
+        if off and {**other.axes, "oea": None} == axes:
+            return other.id
+    return None
+
+
+def _asked_attempt(layout: Layout, cell: str, key: str) -> int:
+    numbers = layout.attempt_numbers(cell, PROBE)
+    if not numbers:
+        return 1
+    folder = layout.attempt(cell, PROBE, numbers[-1])
+    final, made = (read_json_or_none(folder / name) for name in ("teardown.json", "probe.json"))
+    if final is None or made is None or made["key"] != key:
+        return numbers[-1] + 1
+    return int(final["asked_attempt"])
