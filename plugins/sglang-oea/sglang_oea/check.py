@@ -6,6 +6,7 @@ called, times were plausible. Only a comparison on the device itself shows it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -82,6 +83,8 @@ def compare(core: Core, case: Case) -> tuple[str | None, float]:
                 return f"{where}: columns that must stay were changed", worst
         if want is None:
             continue
+        if not all(math.isfinite(weight) for weight in got_weights[i]):
+            return f"{where}: a weight is not finite", worst
         pairs = sorted(zip(got_ids[i][:k], got_weights[i][:k], strict=True))
         empty = [0.0] * len(want.spare)
         asked = sorted(zip([*want.experts, *want.spare], [*want.weights, *empty], strict=True))

@@ -7,6 +7,7 @@ taking it silently would measure something else.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -89,6 +90,8 @@ def core_for(router: Router, settings: Settings, device_type: str, fill: str) ->
     if name == "eager":
         call = partial(_counted, router=router, settings=settings, fill=fill)
         return Core(name, router, settings, fill, call)
+    if device_type != "cuda" and os.environ.get("TRITON_INTERPRET") != "1":
+        refuse(f"OEA_CORE=triton on device {device_type}", fix="leave OEA_CORE out")
     try:
         from sglang_oea import triton_core
     except Exception as problem:  # noqa: BLE001 - whatever stops the import, the arm would be off

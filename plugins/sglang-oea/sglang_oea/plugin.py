@@ -62,9 +62,8 @@ def _register(settings: Settings) -> None:
     from sglang_oea.modes import detect
     from sglang_oea.rank import Rank
 
-    rank = Rank(settings, lambda: None, "")
-    detector = detect(rank.refuse_format)
-    rank.mode, rank.detector = detector.mode, detector.name
+    rank = Rank(settings)
+    rank.detector = detector = detect(rank.refuse_format)
     if detector.name != SUPPORTED[str(version)]:
         refuse(
             f"SGLang {version} has the mode detector {detector.name}, not "
@@ -86,31 +85,34 @@ def _register(settings: Settings) -> None:
 
         hooks.append((capture.BEGIN, rank.guard.around_begin, "AROUND"))
         hooks.append((capture.END, rank.guard.around_end, "AROUND"))
-    targets = [target for target, _, _ in hooks]
-    _add([*hooks, (INIT, _around_init(rank, targets), "AROUND")])
+    unhooked = _add(hooks)
+    _add([(INIT, _around_init(rank, unhooked), "AROUND")])
 
 
-def _add(hooks: list[Hook]) -> None:
-    """Register hooks; SGLang applies them after all plug-ins have run."""
+def _add(hooks: list[Hook]) -> dict[str, object]:
+    """Register hooks, which SGLang applies after all plug-ins have run; return what they wrap."""
     from sglang.srt.plugins.hook_registry import HookRegistry, HookType
 
+    originals: dict[str, object] = {}
     for target, hook, kind in hooks:
         try:
-            pkgutil.resolve_name(target)
+            originals[target] = pkgutil.resolve_name(target)
         except (ImportError, AttributeError, ValueError) as missing:
             refuse(f"this SGLang has no {target}: {missing!r}", fix="reinstall SGLang")
         HookRegistry.register(target, hook, HookType[kind])
+    return originals
 
 
-def _around_init(rank: Rank, targets: list[str]) -> Callable[..., Any]:
+def _around_init(rank: Rank, unhooked: Mapping[str, object]) -> Callable[..., Any]:
     """Return the hook AROUND Scheduler.__init__: refuse early, answer once it is ready."""
 
     def around_init(original: Callable[..., Any], scheduler: Any, *args: Any, **kw: Any) -> Any:
         server_args = kw.get("server_args", args[0] if args else None)
         given = {name: getattr(server_args, name, None) for name in READ}
         rank.serving = True
-        for target in targets:  # SGLang only logs a hook that it could not apply
-            if not hasattr(pkgutil.resolve_name(target), "__wrapped__"):
+        for target, original_of_it in unhooked.items():
+            # SGLang only logs a hook that it could not apply.
+            if pkgutil.resolve_name(target) is original_of_it:
                 rank.refuse(f"the hook of {target} was not applied", "see the log above this line")
         found = obstacles(given)
         if found:

@@ -11,7 +11,7 @@ from sglang_oea import __version__
 from sglang_oea.capture import CaptureGuard
 from sglang_oea.check import Checked, check_core, misread, sizes_up_to
 from sglang_oea.cores import Core, core_for, fill_of, new_counter
-from sglang_oea.modes import DECODE
+from sglang_oea.modes import DECODE, Detector
 from sglang_oea.refusal import refuse
 from sglang_oea.router import Router, router_of
 from sglang_oea.settings import Settings
@@ -29,10 +29,9 @@ def capturing() -> bool:
 class Rank:
     """State of a rank. The hook runs on the scheduler's thread; `facts` is read by another."""
 
-    def __init__(self, settings: Settings, mode: Callable[[], str | None], detector: str) -> None:
+    def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.mode = mode
-        self.detector = detector
+        self.detector: Detector | None = None
         self.guard = CaptureGuard()
         self.serving = False
         self.most_rows = USUAL_BATCH
@@ -43,6 +42,10 @@ class Rank:
         self.cores: dict[tuple[Router, torch.dtype], Core] = {}
         self._checked_rows: dict[tuple[Router, torch.dtype], int] = {}
         self._read: set[int] = set()
+
+    def decoding(self) -> bool:
+        """Return whether the running forward is a decode step; False when that is not known."""
+        return self.detector is not None and self.detector.mode() == DECODE
 
     def refuse(self, text: str, fix: str) -> None:
         """End the server; see `refusal.refuse`."""
@@ -79,7 +82,7 @@ class Rank:
         """
         if not torch.compiler.is_compiling():
             core = self._core(topk_config, topk_ids, router_logits)
-            if self.mode() == DECODE and topk_ids.shape[0]:
+            if self.decoding() and topk_ids.shape[0]:
                 topk_ids, topk_weights = self._reroute(
                     core, topk_ids, topk_weights, topk_config.correction_bias, router_logits,
                     layer_id, num_token_non_padded,
@@ -138,7 +141,7 @@ class Rank:
             self.counter = new_counter(device)
         core = core_for(router, self.settings, device.type, fill_of(self.settings, device.type))
         sizes = sizes_up_to(self.most_rows)
-        self._record(check_core(core, sizes, dtype=logits.dtype, device=device), core)
+        self._check(core, sizes, logits)
         self._checked_rows[router, logits.dtype] = self.most_rows
         self.cores[router, logits.dtype] = core
         return core
@@ -146,10 +149,14 @@ class Rank:
     def _check_rows(self, core: Core, logits: torch.Tensor, rows: int) -> None:
         """Check a batch that is larger than the server said, when it first comes."""
         if rows > self._checked_rows[core.router, logits.dtype]:
-            self._record(check_core(core, [rows], dtype=logits.dtype, device=logits.device), core)
+            self._check(core, [rows], logits)
             self._checked_rows[core.router, logits.dtype] = rows
 
-    def _record(self, result: Checked, core: Core) -> None:
+    def _check(self, core: Core, sizes: list[int], logits: torch.Tensor) -> None:
+        try:
+            result = check_core(core, sizes, dtype=logits.dtype, device=logits.device)
+        except Exception as problem:  # noqa: BLE001 - a core that does not run is a wrong core
+            result = Checked(ok=False, problem=f"it does not run: {problem!r}")
         self.checked = self.checked.and_then(result)
         if not result.ok:
             self.refuse(
@@ -173,7 +180,7 @@ class Rank:
             "core_asked": self.settings.core,
             "router": sorted({core.router.kind for core in cores}),
             "device": None if self.counter is None else _device_name(self.counter.device),
-            "detector": self.detector,
+            "detector": self.detector.name if self.detector else None,
             "plugin_version": __version__,
             "plugin_sha256": plugin_sha256(),
             "sglang_version": sglang_version(),
