@@ -23,7 +23,6 @@ from sgmatrix.analysis.ab.judge import Verdict
 from sgmatrix.analysis.ab.results import Comparison
 from sgmatrix.analysis.ab.student import half_width, spread
 
-LAUNCHES = range(3, 11)
 EFFECTS = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0)
 CLAIMS = {Verdict.BETTER, Verdict.WORSE}
 WORLDS = {
@@ -73,10 +72,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--launches", type=int, nargs="+", default=range(3, 11))
     given = parser.parse_args()
     runs, seed = given.runs, given.seed
     print(f"{datetime.now(UTC):%Y-%m-%d}, {runs} comparisons per figure, seed {seed}")
-    plans = [(n, n) for n in LAUNCHES] + [(3, n) for n in LAUNCHES if n > 3]
+    plans = [(n, n) for n in given.launches] + [(3, n) for n in given.launches if n > 3]
 
     print("\nNo difference anywhere: comparisons with a better or worse at any load point, %;")
     print("all load points at exactly the bound: with a `no difference` at any, %")

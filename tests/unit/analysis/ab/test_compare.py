@@ -38,6 +38,7 @@ def test_three_pairs_by_hand():
     assert found.interval_pct == pytest.approx((-0.62693, 4.73771), abs=1e-4)
     # With four pairs t(0.0225, 3) = 3.33 gives 0.0167, less than 0.02.
     assert found.text == "undecided (1 more launch per arm needed)"
+    assert only([-0.01, -0.02, -0.03]).text == found.text
 
 
 @pytest.mark.parametrize(
@@ -71,7 +72,14 @@ def test_a_certain_but_small_difference_says_that_it_is_small():
 
     assert found.text == "better"
     assert found.note == "smaller than the 1 % that the campaign calls relevant"
-    assert only([-0.10, -0.11, -0.12]).note == ""
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_difference_that_may_matter_is_not_called_small(sign):
+    found = only([sign * log for log in (0.0099, 0.0100, 0.0101)])
+
+    assert min(map(abs, found.interval_pct)) < 1 < max(map(abs, found.interval_pct))
+    assert found.note == ""
 
 
 @pytest.mark.parametrize(
@@ -117,8 +125,16 @@ def test_left_out_pairs_are_counted_and_break_the_balance_of_the_order():
     assert "drift does not cancel" in found.note
 
 
+def test_further_launches_are_counted_for_a_last_look_not_for_the_early_one_that_asks():
+    # Level 0.05 x 0.85 with four pairs: t(0.02125, 3) is between 3.18 and 3.49, times 0.01 / 2.
+    assert only([0.01, 0.02, 0.03], GROWING).text == "undecided (1 more launch per arm needed)"
+
+
 def test_more_launches_than_anyone_starts_are_not_counted():
+    many = Rules("c1", "ttft_ms_mean", 1.0, 100, 100)
+
     assert only([0.30, -0.30, 0.001]).text == "undecided (more than 100 launches per arm needed)"
+    assert only([0.30, -0.28] * 50, many).text == only([0.30, -0.30, 0.001]).text
 
 
 @pytest.mark.parametrize(("rounds", "left"), [(4, 0.0), (3, 1 / 3)])
@@ -168,8 +184,9 @@ def test_only_the_primary_stops_and_the_others_are_judged_then():
 
 
 def test_later_rounds_cannot_undo_a_stop():
-    early = [series([0.50, 0.51, 0.52])]
-    late = [series([0.50, 0.51, 0.52, -3.0, -4.0])]
+    same = ((100.0, 101.0), (100.0, 99.0), (100.0, 101.0))
+    early = [series([0.50, 0.51, 0.52], aa=same)]
+    late = [series([0.50, 0.51, 0.52, -3.0, -4.0], aa=(*same, (100.0, 300.0)))]
 
     assert decision(late, GROWING, 5) == decision(early, GROWING, 3)
     assert conclude(late, GROWING) == conclude(early, GROWING)

@@ -60,6 +60,7 @@ def test_rules_out_of_range_name_the_number(values, text):
         ([GOOD, Series("c2", "output_tok_s", (1.0,), ())], "c2: 1 values of the baseline, 0"),
         ([GOOD, Series("c2", "output_tok_s", (0.0,), (1.0,))], "c2: 0.0, allowed"),
         ([GOOD, Series("c2", "output_tok_s", (1.0,), (math.nan,))], "c2: nan, allowed"),
+        ([GOOD, Series("c2", "output_tok_s", (1.0,), (math.inf,))], "c2: inf, allowed"),
         ([GOOD, Series("c2", "output_tok_s", (), (), ((1.0, -1.0),))], "c2: -1.0, allowed"),
     ],
 )

@@ -66,6 +66,13 @@ def test_aa_pairs_of_all_load_points_are_tested_together():
     assert both[0].differs_pct is None
 
 
+def test_the_larger_p_of_two_is_not_doubled_but_never_below_the_smaller():
+    # The second: mean 0.1 / 3, t^2 = 100 / 7, p = 1 - sqrt(14.2857 / 16.2857) = 0.0634.
+    found = noise_of([series(aa(0.02, 0.03, 0.04)), series(aa(0.02, 0.03, 0.05), load_id="c2")], 3)
+
+    assert [one.p_adjusted for one in found] == pytest.approx([0.07020, 0.07020], abs=1e-5)
+
+
 def test_rounds_after_the_stop_do_not_count():
     same = aa(0.01, 0.01, 0.01, 3.0)
 
