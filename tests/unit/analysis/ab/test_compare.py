@@ -131,10 +131,11 @@ def test_further_launches_are_counted_for_a_last_look_not_for_the_early_one_that
 
 
 def test_more_launches_than_anyone_starts_are_not_counted():
-    many = Rules("c1", "ttft_ms_mean", 1.0, 100, 100)
+    # At the first of two looks after 150, with a mean that 100 launches would have at the last.
+    many = Rules("c1", "ttft_ms_mean", 1.0, 150, 151)
 
     assert only([0.30, -0.30, 0.001]).text == "undecided (more than 100 launches per arm needed)"
-    assert only([0.30, -0.28] * 50, many).text == only([0.30, -0.30, 0.001]).text
+    assert only([0.37, -0.23] * 75, many).text == only([0.30, -0.30, 0.001]).text
 
 
 @pytest.mark.parametrize(("rounds", "left"), [(4, 0.0), (3, 1 / 3)])
