@@ -50,14 +50,11 @@ def test_others_stay_honest_when_the_primary_truly_differs(plan):
     assert 0 < false <= 0.05 * RUNS
 
 
-@pytest.mark.parametrize(
-    ("plan", "sign", "verdict"),
-    [((5, 5), 1, Verdict.BETTER), ((3, 5), 1, Verdict.BETTER), ((3, 5), -1, Verdict.WORSE)],
-)
-def test_three_times_the_noise_is_found_with_five_launches(plan, sign, verdict):
+@pytest.mark.parametrize("plan", [(5, 5), (3, 5)])
+def test_three_times_the_noise_is_found_with_five_launches(plan):
     found = sum(
-        results[PRIMARY].verdict is verdict
-        for results in concluded(plan, {PRIMARY: 3.0 * sign}, World())
+        results[PRIMARY].verdict is Verdict.BETTER
+        for results in concluded(plan, {PRIMARY: 3.0}, World())
     )
 
     assert found >= 0.9 * RUNS

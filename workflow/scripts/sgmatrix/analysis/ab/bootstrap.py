@@ -2,7 +2,7 @@
 
 Percentile bootstrap of the mean difference. It is shown beside the t interval and decides nothing:
 with three pairs only 10 different samples exist, and its 95 % interval missed the truth in
-about a fifth of simulations (`docs/comparing.md`).
+a quarter of simulations (`docs/comparing.md`).
 
 Not here  any verdict.
 """
