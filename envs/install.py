@@ -27,6 +27,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import setup_plugin
 import setup_torch
 from setup_checks import SetupError, choose_python, look, python_version, refusals
 from setup_pip import Pip, Progress, clean_environment, read_pins
@@ -100,6 +101,8 @@ def set_up(env: Environment) -> None:
     """Make the environment fit its locks."""
     wanted = {lock.relative_to(ENVS).as_posix(): sha256(lock) for lock in env.locks}
     if fits(env.folder, wanted):
+        if env.engine:
+            set_up_plugin(env)
         return
     python = choose_python(engine=env.engine)
     problems = refusals(look(ROOT, python), engine=env.engine, need_gb=env.need_gb)
@@ -107,10 +110,22 @@ def set_up(env: Environment) -> None:
         raise SetupError("\n".join(problems))
     progress = Progress(env.name)
     with alone(progress):
-        if fits(env.folder, wanted):  # another set-up did it while this one waited
-            return
-        build(env, python, progress)
-        write_stamp(env.folder, wanted)
+        if not fits(env.folder, wanted):  # else another set-up did it while this one waited
+            build(env, python, progress)
+            write_stamp(env.folder, wanted)
+    if env.engine:
+        set_up_plugin(env)
+
+
+def set_up_plugin(env: Environment) -> None:
+    """Make an engine's plug-in that of this project, as it is now."""
+    if setup_plugin.has_plugin(env.folder):
+        return
+    progress = Progress(env.name)
+    with alone(progress):
+        if not setup_plugin.has_plugin(env.folder):
+            setup_plugin.install_plugin(Pip(env.folder, progress), env.folder)
+            progress.say(f"the plug-in {setup_plugin.SOURCE.name} is installed")
 
 
 def build(env: Environment, python: str, progress: Progress) -> None:

@@ -37,7 +37,9 @@ class Finished(History):
 
     def collect(self) -> Path:
         """Make the tables; return `points`."""
-        tables = [self.layout.datasets / f"{n}.parquet" for n in ("requests", "telemetry", "experts")]
+        tables = [
+            self.layout.datasets / f"{n}.parquet" for n in ("requests", "telemetry", "experts")
+        ]
         collect(self.layout, self.points, *tables)
         return self.points
 

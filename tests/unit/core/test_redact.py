@@ -14,7 +14,7 @@ SECRETS = SECRET_NAMES.split()
 
 OTHER_NAMES = """tokenizer_path tokenizer max_total_tokens max-prefill-tokens tokens input_tokens
 skip_tokenizer_init first_token_s key cell_key keyboard secretary passwords_file port
-ssl_certfile token_usage num_continuous_decode_steps"""
+ssl_certfile token_usage num_continuous_decode_steps experts_per_token"""
 LOOK_ALIKES = OTHER_NAMES.split()
 
 

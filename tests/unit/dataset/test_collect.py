@@ -32,7 +32,7 @@ def rows(made, *columns):
 
 def tables(made):
     folder = made.layout.datasets
-    names = ("points", "requests", "telemetry")
+    names = ("points", "requests", "telemetry", "experts")
     collect(made.layout, *(folder / f"{name}.parquet" for name in names))
     return folder / "points.parquet", folder / "requests.parquet"
 

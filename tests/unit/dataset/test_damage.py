@@ -37,7 +37,7 @@ def test_mlflow_shows_what_all_ranks_of_a_server_do_not_one_of_them(name, want):
 
 
 def tables(history, tmp_path):
-    out = [tmp_path / f"{name}.parquet" for name in ("points", "requests", "telemetry")]
+    out = [tmp_path / f"{name}.parquet" for name in ("points", "requests", "telemetry", "experts")]
     collect(history.layout, *out)
     return out
 

@@ -8,9 +8,10 @@ from typing import Any
 
 MASK = "***"
 
-# `tokenizer_path` or `max_total_tokens` are no secrets: the word must stand at an end.
+# `tokenizer_path`, `max_total_tokens`, `experts_per_token` are no secrets: the word must stand at
+# an end, and not be what something is counted by.
 _SECRET_NAME = re.compile(
-    r"(^|_)(api_?key|secret|secrets|password|passwd|token|credential|credentials)$|"
+    r"(^|(?<!per)_)(api_?key|secret|secrets|password|passwd|token|credential|credentials)$|"
     r"(^|_)(access|secret|private|admin|ssl)_(key|keyfile|api_key|keyfile_password)$|authorization",
     re.IGNORECASE,
 )

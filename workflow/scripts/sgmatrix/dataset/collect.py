@@ -154,9 +154,7 @@ def point_rows(layout: Layout) -> tuple[list[dict[str, Any]], pa.Schema]:
     return rows, schema
 
 
-def _add_probe_doubts(
-    rows: list[dict[str, Any]], layout: Layout, plan: Mapping[str, Any]
-) -> None:
+def _add_probe_doubts(rows: list[dict[str, Any]], layout: Layout, plan: Mapping[str, Any]) -> None:
     """Flag the points of cells whose probe read other experts than its settings allow."""
     doubts = probe_doubts(layout, plan)
     for row in rows:
@@ -187,9 +185,7 @@ def _add_scaling(rows: list[dict[str, Any]]) -> None:
             row["scaling_efficiency"] = rate / (row["concurrency"] * one)
 
 
-def collect(
-    layout: Layout, points: Path, requests: Path, telemetry: Path, experts: Path
-) -> None:
+def collect(layout: Layout, points: Path, requests: Path, telemetry: Path, experts: Path) -> None:
     """Write the four tables; a half-written file of the history is left out."""
     rows, schema = point_rows(layout)
     provenance = {"campaign": read_json(layout.plan)["campaign"]}

@@ -31,11 +31,34 @@ class ModelFacts:
     """Routed experts of a layer."""
     experts_per_token: int | None = None
     """Routed experts that one token opens."""
+    expert_bytes: float | None = None
+    """Weights of one routed expert in one layer."""
     context_length: int | None = None
     """Tokens of prompt and answer together that the model takes."""
 
 
-def _shape(config: Mapping[str, Any]) -> dict[str, int | None]:
+_PARAMETER_BYTES = {"float32": 4.0, "bfloat16": 2.0, "float16": 2.0}
+_NVFP4_BYTES = 0.5625
+"""4 bits, and 8 bits of scale for every 16 parameters."""
+
+
+def _parameter_bytes(config: Mapping[str, Any]) -> float | None:
+    """Return the bytes of one expert parameter as it is stored; None: it is not said."""
+    quantised = config.get("quantization_config") or {}
+    method = str(quantised.get("quant_algo") or quantised.get("quant_method") or "").lower()
+    if "nvfp4" in method or "fp4" in method:
+        return _NVFP4_BYTES
+    if "fp8" in method:
+        return 1.0
+    bits = quantised.get("bits")
+    if isinstance(bits, int):
+        return bits / 8
+    if method:
+        return None
+    return _PARAMETER_BYTES.get(str(config.get("dtype") or config.get("torch_dtype")))
+
+
+def _shape(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return what config.json says of the model's shape, under the names of its families."""
     text = config.get("text_config") if isinstance(config.get("text_config"), dict) else {}
     both = {**(text or {}), **config}
@@ -44,7 +67,11 @@ def _shape(config: Mapping[str, Any]) -> dict[str, int | None]:
         values = (both.get(name) for name in names)
         return next((v for v in values if isinstance(v, int) and not isinstance(v, bool)), None)
 
+    hidden, inner = first("hidden_size"), first("moe_intermediate_size")
+    each = _parameter_bytes(both)
     return {
+        # gate, up and down projection
+        "expert_bytes": 3 * hidden * inner * each if hidden and inner and each else None,
         "heads": first("num_attention_heads"),
         "experts": first("num_experts", "n_routed_experts", "num_local_experts"),
         "experts_per_token": first("num_experts_per_tok", "moe_topk", "top_k_experts"),

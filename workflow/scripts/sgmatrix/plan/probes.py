@@ -52,11 +52,15 @@ def planned_probes(
     prompts: Mapping[str, Any],
     layout: Layout,
 ) -> tuple[PlannedProbe, ...]:
-    """Return the probes of a campaign: of the cells of the axis `oea`, those with it off first."""
+    """Return the probes of a campaign: of the cells with OEA on, and of those they stand beside.
+
+    The latter come first.
+    """
     if campaign.probe.experts == "off":
         return ()
-    probed = [cell for cell in cells.values() if cell.oea is not None]
-    probed.sort(key=lambda cell: bool(cell.oea and cell.oea["on"]))
+    on = [cell for cell in cells.values() if cell.oea is not None and cell.oea["on"]]
+    beside = {name for cell in on if (name := _reference(cells, cell)) is not None}
+    probed = [*(cells[name] for name in cells if name in beside), *on]
     return tuple(
         _probe(campaign, cells, cell, how[cell.id], client, prompts, layout) for cell in probed
     )

@@ -21,6 +21,7 @@ from sgmatrix.core.layout import Layout
 from sgmatrix.core.reasons import REASONS
 from sgmatrix.dataset.collect import Attempt, read_attempts
 from sgmatrix.present.cells import CellView, Figure, LoadPoint, Workload, cell_views, offered
+from sgmatrix.present.comparisons import comparison_views, interval_text, signed_percent
 from sgmatrix.present.outcome import Outcome, outcome, rerun_command
 from sgmatrix.present.plots import COLOURS, MUTED, PAGE, Curve, Mark, draw
 from sgmatrix.present.points import Row, csv_text, read_points
@@ -311,6 +312,8 @@ def render(layout: Layout, points: Path) -> tuple[str, str]:
         "percent": percent_text,
         "noise": noise_text,
         "headline_metrics": headline_metrics,
+        "signed_percent": signed_percent,
+        "interval_text": interval_text,
     }
     environment.globals["offered"] = offered
     html = environment.get_template("report.html.j2").render(
@@ -329,6 +332,7 @@ def render(layout: Layout, points: Path) -> tuple[str, str]:
         > 1,
         reasons=REASONS,
         doubts=doubts(cells),
+        comparisons=comparison_views(layout, plan, layout.datasets / "comparisons.parquet"),
         failure_lines=failure_lines,
         rerun=lambda cell: rerun_command(plan["campaign"], cell),
         provenance=provenance(layout, plan, attempts, rows),

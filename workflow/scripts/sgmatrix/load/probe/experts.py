@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import itertools
-import json
+import math
 import statistics
-import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sgmatrix.core.environment import engine_environment
-from sgmatrix.core.errors import SgmatrixError
 from sgmatrix.load.offer import point_offer
+from sgmatrix.load.probe.asked import ask_engine
 from sgmatrix.load.step import Step, failed
 from sgmatrix.load.warmup import run_wave
 from sgmatrix.node.server import Server
 from sgmatrix.node.wire import request
 
-_COUNTS = Path(__file__).with_name("counts.py")
 _DUMP_S = 120.0
 
 
@@ -81,22 +78,7 @@ def step_rows(
         SgmatrixError: `engine_missing` when the engine's interpreter cannot read them.
     """
     ranks = (cell["flags"].get("tp_size") or 1) * (cell["flags"].get("dp_size") or 1)
-    command = [cell["python"], str(_COUNTS), str(top_k), str(ranks), *map(str, dumps.values())]
-    try:
-        answer = subprocess.run(
-            command,
-            env=engine_environment(cell["env"]),
-            cwd="/",
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_DUMP_S,
-            check=True,
-            text=True,
-        )
-        read: list[list[list[int]]] = json.loads(answer.stdout)
-    except (OSError, subprocess.SubprocessError, ValueError) as error:
-        told = getattr(error, "stderr", "") or str(error)
-        raise SgmatrixError("engine_missing", f"experts could not be read: {told[-300:]}") from None
+    read: list[list[list[int]]] = ask_engine(cell, "counts.py", [top_k, ranks, *dumps.values()], {})
     return [
         row
         for batch, entries in zip(dumps, read, strict=True)
@@ -122,13 +104,18 @@ def _batch_rows(
 
 
 def batch_means(rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, float | int]]:
-    """Return, by batch size, the mean of the activated experts over steps and layers."""
+    """Return, by batch size, the mean of the activated experts over steps and layers.
+
+    `activated_sd` is the standard deviation over the steps of a layer, root mean square over
+    the layers: near 0 where every step routed the same tokens.
+    """
     batches: dict[int, list[Mapping[str, Any]]] = {}
     for row in rows:
         batches.setdefault(row["batch"], []).append(row)
     return {
         str(batch): {
             "activated_mean": statistics.fmean(row["activated"] for row in mine),
+            "activated_sd": _sd_over_steps(mine),
             "steps": len({row["step"] for row in mine}),
             "layers": len({row["layer"] for row in mine}),
             "experts": mine[0]["experts"],
@@ -136,3 +123,10 @@ def batch_means(rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, float 
         }
         for batch, mine in sorted(batches.items())
     }
+
+
+def _sd_over_steps(rows: Iterable[Mapping[str, Any]]) -> float:
+    layers: dict[int, list[int]] = {}
+    for row in rows:
+        layers.setdefault(row["layer"], []).append(row["activated"])
+    return math.sqrt(statistics.fmean(statistics.pvariance(one) for one in layers.values()))

@@ -9,6 +9,7 @@ from typing import Any
 from sgmatrix.core.clock import now_utc
 from sgmatrix.core.files import read_json, write_json
 from sgmatrix.core.layout import PROBE, Layout
+from sgmatrix.load.probe.asked import ask_engine
 from sgmatrix.load.probe.experts import batch_means, record_batches, step_rows
 from sgmatrix.load.probe.quality import forced_logprobs, own_words, summary
 from sgmatrix.load.step import Step, failed, skipped
@@ -71,6 +72,14 @@ def _probe(
     if not top_k:
         return failed("config_rejected", "the model's config.json does not say its top-k"), []
     rows = step_rows(dumps, spec["cell"], top_k)
+    devices = (step.record["live"] or {}).get("devices", [])
+    visible = ",".join(name.removeprefix("gpu-") for name in devices if name.startswith("gpu-"))
+    bandwidth = ask_engine(
+        spec["cell"],
+        "bandwidth.py",
+        [spec["cell"]["device"]],
+        {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": visible},
+    )
     quality, words = _quality(step, server, spec, planned, plan)
     for dump in dumps.values():
         dump.unlink()  # what it says is in the rows; with many steps it is large
@@ -80,6 +89,7 @@ def _probe(
         "detail": None,
         "proof": proof,
         "batches": batch_means(rows),
+        "memory_bandwidth_bytes_s": bandwidth,
         "quality": quality,
         "texts": words,
         "made_at": now_utc(),
