@@ -54,10 +54,10 @@ class Checked:
 
 
 def sizes_up_to(most: int) -> list[int]:
-    """Return batch sizes from 1 to `most`: all up to 4, then around the powers of two."""
+    """Return batch sizes from 1 to `most`: all up to 4, then around the powers of two to 256."""
     sizes = {1, 2, 3, 4, most}
     power = 8
-    while power <= most:
+    while power <= min(most, 256):
         sizes |= {power - 1, power} if power > 64 else {power - 1, power, power + 1}
         power *= 2
     return sorted(size for size in sizes if 1 <= size <= most)

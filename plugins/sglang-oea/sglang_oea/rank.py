@@ -80,9 +80,11 @@ class Rank:
         It runs after the engine's gate and before expert recording, EPLB's map and the padding
         mask, so all of them see the new ids.
         """
-        if not torch.compiler.is_compiling():
+        decoding = self.decoding()
+        # Compiled prefill is traced through here; a captured one has nothing to be checked for.
+        if not torch.compiler.is_compiling() and (decoding or not capturing()):
             core = self._core(topk_config, topk_ids, router_logits)
-            if self.decoding() and topk_ids.shape[0]:
+            if decoding and topk_ids.shape[0]:
                 topk_ids, topk_weights = self._reroute(
                     core, topk_ids, topk_weights, topk_config.correction_bias, router_logits,
                     layer_id, num_token_non_padded,

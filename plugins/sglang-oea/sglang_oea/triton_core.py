@@ -220,7 +220,9 @@ def reroute(
     n, columns = ids.shape
     if not n:
         return ids, weights
-    assert logits.stride(1) == ids.stride(1) == weights.stride(1) == 1
+    logits, ids, weights = (
+        x if x.stride(1) == 1 else x.contiguous() for x in (logits, ids, weights)
+    )
     out_ids = torch.empty((n, columns), dtype=ids.dtype, device=ids.device)
     out_weights = torch.empty((n, columns), dtype=weights.dtype, device=weights.device)
     _oea_kernel[(n,)](

@@ -47,6 +47,7 @@ def test_sizes_are_all_small_ones_and_those_around_the_powers_of_two():
     assert sizes_up_to(160) == [
         *(1, 2, 3, 4, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 160)
     ]
+    assert sizes_up_to(4000)[-3:] == [255, 256, 4000]
 
 
 def broken(how):

@@ -303,3 +303,16 @@ def test_the_core_is_the_reference(step, fill):
         got = dict(zip(ids[i].tolist(), weights[i].tolist(), strict=False))
         for expert, weight in zip(want.experts, want.weights, strict=True):
             assert got[expert] == pytest.approx(weight, rel=1e-4, abs=1e-6)
+
+
+def test_experts_that_the_model_has_switched_off_fill_a_slot_once_each():
+    off = float("-inf")
+    logits = torch.tensor([[1.0, off, 0.0, off, off, off]])
+    ids = torch.tensor([[0, 2, 1, 3]], dtype=torch.int32)
+    weights = torch.tensor([[0.75, 0.25, 0.0, 0.0]])
+    step = Step(Router(6, 4), Settings(1), logits, None, ids, weights)
+
+    new_ids, new_weights = step.run(fill="distinct")
+
+    assert new_ids.tolist() == [[0, 2, 1, 3]]  # all but the first are empty slots
+    assert new_weights.tolist() == [[1.0, 0.0, 0.0, 0.0]]

@@ -140,6 +140,16 @@ def test_a_first_call_inside_a_capture_is_refused_and_a_later_one_counted(monkey
         call(one, n=9)
 
 
+def test_a_captured_prefill_is_left_alone_unchecked(monkeypatch):
+    one = rank_in("EXTEND")
+    monkeypatch.setattr(rank_module, "capturing", lambda: True)
+
+    case, out = call(one)
+
+    assert out["topk_ids"] is case.ids
+    assert one.facts()["check"]["ok"] is None
+
+
 def test_routing_that_is_not_the_routers_own_is_refused():
     one = rank_in()
     case, _ = call(one)

@@ -49,6 +49,13 @@ def test_a_base_set_ends_where_its_scores_reach_p(p, base):
     assert only.experts == base
 
 
+def test_the_scores_of_a_base_set_add_up():
+    # .4 is below .65, .4 + .3 is not: two of three.
+    (only,) = choose(Settings(3, p=0.65), router=Router(4, 3), logits=LOGITS[:1], ids=[(2, 1, 0)])
+
+    assert only.experts == [0, 1]
+
+
 def test_k_max_bounds_the_experts_of_a_token():
     assert [one.experts for one in choose(Settings(1, k_max=1))] == [[0], [3]]
 
