@@ -1,4 +1,6 @@
-"""Are both cores right on this GPU? `python device/check.py`.
+"""Are both cores right on this GPU? `python device/check.py [FIRST]`.
+
+It takes some minutes, most of them to compile; FIRST is the line to begin with, from 0.
 
 It needs torch, triton and the package.
 
@@ -70,10 +72,14 @@ def main() -> int:
     name = torch.cuda.get_device_name()
     print(f"{name}, torch {torch.__version__}, triton {triton.__version__}, batches {SIZES}")
     print(f"{'core':7}{'E':>5}{'k':>3}{'k0':>4}  {'router':34}{'fill':9}{'dtype':9}cases  error  s")
-    begun, cases = time.monotonic(), 0
+    begun, cases, line = time.monotonic(), 0, -1
+    first = int(sys.argv[1]) if len(sys.argv) > 1 else 0
     for router, dtype, lines in todo():
         shared = list(cases_for(router, lines[0][1], SIZES, dtype, DEVICE))
         for core, settings, fill in lines:
+            line += 1
+            if line < first:
+                continue
             since = time.monotonic()
             done = check_cases(core_for(router, settings, DEVICE, fill), shared)
             cases += done.cases
