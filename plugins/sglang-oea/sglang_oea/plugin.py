@@ -144,19 +144,16 @@ def _most_rows(server_args: Any) -> int | None:
 def _ranks_of(scheduler: Any) -> Mapping[str, int | None]:
     """Return the rank's place: from Scheduler.ps (to 0.5.17) or the parallel context (0.5.23)."""
     places = [getattr(scheduler, "ps", None), scheduler]
-    try:
-        from sglang.srt.runtime_context import get_parallel
-
-        places.append(get_parallel())
-    except ImportError:
-        pass  # a version that keeps them in Scheduler.ps
+    context = sys.modules.get("sglang.srt.runtime_context")
+    if hasattr(context, "get_parallel"):
+        places.append(context.get_parallel())
     found: dict[str, int | None] = {}
     for ours, theirs in RANKS.items():
         found[ours] = None
         for place in places:
             try:
                 value = getattr(place, theirs)
-            except (AttributeError, RuntimeError, ValueError):
+            except (AssertionError, AttributeError, RuntimeError, ValueError):
                 continue  # the parallel context raises for what a server does not have
             found[ours] = None if value is None else int(value)
             break

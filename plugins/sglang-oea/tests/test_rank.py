@@ -257,6 +257,17 @@ def test_the_largest_batch_is_the_largest_that_the_server_names():
     assert _most_rows(SimpleNamespace()) is None
 
 
+def test_a_place_that_is_not_known_is_none_however_the_engine_says_so():
+    class Ps:
+        tp_rank = 2
+
+        def __getattr__(self, name):
+            raise AssertionError(f"{name}: the group is not initialized")
+
+    assert _ranks_of(SimpleNamespace(ps=Ps()))["tp_rank"] == 2
+    assert _ranks_of(SimpleNamespace(ps=Ps()))["ep_rank"] is None
+
+
 def test_the_place_of_a_rank_is_found_where_its_version_keeps_it():
     ps = SimpleNamespace(tp_rank=1, pp_rank=0, dp_rank=None, moe_ep_rank=1)
 
