@@ -32,6 +32,7 @@ class Rank:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.detector: Detector | None = None
+        self.sha256 = plugin_sha256()  # of what was loaded, not of what lies there later
         self.guard = CaptureGuard()
         self.serving = False
         self.most_rows = USUAL_BATCH
@@ -184,7 +185,7 @@ class Rank:
             "device": None if self.counter is None else _device_name(self.counter.device),
             "detector": self.detector.name if self.detector else None,
             "plugin_version": __version__,
-            "plugin_sha256": plugin_sha256(),
+            "plugin_sha256": self.sha256,
             "sglang_version": sglang_version(),
             "check": self.checked.as_record(),
         }
