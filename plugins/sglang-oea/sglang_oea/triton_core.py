@@ -21,8 +21,8 @@ import triton.language as tl
 from sglang_oea.router import Router
 from sglang_oea.settings import Settings
 
-ROWS_AT_ONCE = 32
-WARPS = 1
+TILES = ((16, 16, 1), (32, 32, 1), (1 << 30, 64, 2))
+"""Rows of a step up to which a tile of so many rows and warps is the fastest: docs/oea.md."""
 FILL = {"repeat": 0, "mask": 1, "distinct": 2}
 SCORINGS = ("softmax", "sigmoid")
 
@@ -121,10 +121,13 @@ def _oea_kernel(
         key = tl.where(known, key, never)
         rank = tl.zeros([BT, WP], tl.int32)
         for j in tl.static_range(K):
-            is_j = (cols == j)[None, :]
-            key_j = tl.max(tl.where(is_j, key, never), axis=1)[:, None]
-            id_j = tl.max(tl.where(is_j, ids, -1), axis=1)[:, None]
-            rank += tl.where((key_j > key) | ((key_j == key) & (id_j < ids)), 1, 0)
+            # Loaded again, a column a time: it lies in the cache, and takes no reduction.
+            id_j = tl.load(ids_ptr + r * stride_ids + j, mask=r < rows, other=-1).to(tl.int32)
+            known_j = (id_j >= 0) & (id_j < NE)
+            l_j = tl.load(logit_ptr + r * stride_l + id_j, mask=known_j, other=0.0).to(tl.float32)
+            key_j = tl.where(known_j, _key(l_j, bias_ptr, id_j, known_j, BIASED), never)[:, None]
+            before_j = (key_j > key) | ((key_j == key) & (id_j[:, None] < ids))
+            rank += tl.where(before_j, 1, 0)
         whole = tl.sum(tl.where(known, 1, 0), axis=1) == K  # else masked by the engine already
         base = known & (rank < K0) & whole[:, None]
         for q in tl.static_range(E // 32):
@@ -225,6 +228,7 @@ def reroute(
     )
     out_ids = torch.empty((n, columns), dtype=ids.dtype, device=ids.device)
     out_weights = torch.empty((n, columns), dtype=weights.dtype, device=weights.device)
+    tile, warps = next((rows, warps) for most, rows, warps in TILES if n <= most)
     _oea_kernel[(n,)](
         ids, weights, logits,
         logits if bias is None else bias,
@@ -236,6 +240,6 @@ def reroute(
         SIGMOID=router.scoring == "sigmoid", BIASED=router.biased, RENORM=router.renormalize,
         GROUPS=router.groups, TOP_GROUPS=router.top_groups,
         GP=triton.next_power_of_2(router.groups), FILL=FILL[fill], HAS_VALID=valid is not None,
-        BT=ROWS_AT_ONCE, num_warps=WARPS,
+        BT=tile, num_warps=warps,
     )  # fmt: skip
     return out_ids, out_weights
