@@ -224,6 +224,16 @@ def test_only_one_whole_line_is_a_result(run, client, content, line):
     assert done.exit_code == 0
 
 
+@pytest.mark.parametrize("sign", ["\u2028", "\u2029", "\x85"])
+def test_a_line_is_one_line_whatever_the_model_wrote(tmp_path, sign):
+    """The Rust client writes these as they are; `str.splitlines` takes each for a line's end."""
+    line = client_line(2, generated_texts=[f"a{sign}b", "c"])
+    path = tmp_path / "result.jsonl"
+    path.write_text(json.dumps(line, ensure_ascii=False) + "\n", encoding="utf-8")
+
+    assert client_module._only_line(path) == line
+
+
 def test_a_client_that_fails_has_its_exit_code_and_last_words(run, client):
     client.does("echo 'OfflineModeIsEnabled: no network'; echo; exit 3")
     done = run()

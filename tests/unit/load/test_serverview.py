@@ -6,8 +6,8 @@ from sgmatrix.load.serverview import server_view
 from sgmatrix.node.batchlog import BatchLine
 
 
-def decode(running, tok_s, *, at=0.0, queued=0, rank=0, usage=0.1, graph=None):
-    return BatchLine(at, "decode", rank, running, queued, usage, output_tok_s=tok_s, graph=graph)
+def decode(running, tok_s, *, at=0.0, queued=0, rank=0, usage=0.1, **more):
+    return BatchLine(at, "decode", rank, running, queued, usage, output_tok_s=tok_s, **more)
 
 
 def prefill(running, new=64, cached=0, *, rank=0):
@@ -34,6 +34,13 @@ def test_the_cached_share_is_of_all_prompt_tokens():
     lines = [prefill(0, new=30, cached=10), prefill(1, new=50, cached=10)]
 
     assert server_view(lines, None).cached_share == 0.2
+
+
+def test_what_a_retracted_request_finds_of_itself_is_no_hit_of_others():
+    again = [BatchLine(0.0, "retract", 0, retracted=8), prefill(56, new=64, cached=8 * 255)]
+
+    assert server_view([prefill(0, new=90, cached=10), *again], None).cached_share == 0.1
+    assert server_view(again, None).cached_share is None
 
 
 def test_the_server_s_own_tpot_is_the_mean_time_per_step_where_it_was_busy():
@@ -67,6 +74,50 @@ def test_ranks_are_added_up():
 
     assert (view.running_mean, view.running_max) == (8.0, 8)
     assert view.peak_output_tok_s == 1400.0
+
+
+def test_a_rank_that_has_nothing_left_runs_nothing():
+    """Both ran 8 until second 3, then rank 1 alone until second 9."""
+    lines = [decode(8, 400.0, at=s, rank=r) for s in (1, 2, 3) for r in (0, 1)]
+    lines += [decode(8, 400.0, at=s, rank=1) for s in range(4, 10)]
+
+    # of both: five lines, and the one within an interval of the last word of rank 0
+    assert server_view(lines, None).running_mean == (6 * 16 + 5 * 8) / 11
+
+
+def test_a_rank_that_pauses_runs_nothing_meanwhile_and_then_goes_on():
+    lines = [decode(8, 400.0, at=s, rank=0) for s in range(1, 21)]
+    lines += [decode(4, 400.0, at=s, rank=1) for s in (1, 2, 3, 19, 20)]
+    lines.sort(key=lambda line: (line.time_s, line.rank))
+
+    # 12 in seconds 1 to 4 and from its next word on; 8 in the 15 lines between
+    assert server_view(lines, None).running_mean == (6 * 12 + 15 * 8 + 3 * 12) / 24
+
+
+def test_ranks_that_log_several_times_a_second_are_not_silent():
+    lines = [decode(8, 400.0, at=s, rank=r) for s in (1, 1, 1, 2, 2, 3) for r in (0, 1)]
+
+    assert server_view(lines, None).running_mean == 16
+
+
+@pytest.mark.parametrize(
+    ("lines", "want"),
+    [
+        ([decode(8, 800.0)] * 4, 10.0),
+        # the one line after a prefill would make it 12 ms in the mean
+        ([decode(8, 800.0)] * 4 + [prefill(8), decode(8, 400.0)], 10.0),
+        ([decode(8, 800.0)] * 3, None),  # two steps are too few
+        # most tokens are of steps with a prefill: 3 clean lines of 8 with one request each
+        ([prefill(8), decode(8, 400.0)] * 4 + [decode(1, 800.0)] * 3, None),
+        # the median counts tokens: 3 spans of 1 request, 3 of 8
+        ([decode(1, 500.0)] * 4 + [decode(8, 800.0)] * 3, 10.0),
+        ([decode(8, 800.0, accept_len=2.5)] * 4, None),
+        ([decode(8, 800.0, accept_len=1.0)] * 4, 10.0),
+        ([decode(8, 800.0, pipelined=True)] * 4, None),
+    ],
+)
+def test_a_usual_step_is_one_without_a_prefill(lines, want):
+    assert server_view(lines, None).step_ms == want
 
 
 def test_retractions_are_counted_and_graphs_are_a_share():

@@ -296,7 +296,8 @@ def _await_end(process: subprocess.Popen[bytes], limit_s: float) -> None:
 def _only_line(path: Path) -> dict[str, Any] | None:
     """Return the client's one result line; a fresh file per attempt holds no other."""
     try:
-        lines = [text for text in path.read_text(encoding="utf-8").splitlines() if text.strip()]
+        # a generated text may hold what `splitlines` takes for an end of line, such as U+2028
+        lines = [text for text in path.read_text(encoding="utf-8").split("\n") if text.strip()]
         if len(lines) != 1:
             return None
         line = json.loads(lines[0])
@@ -306,5 +307,5 @@ def _only_line(path: Path) -> dict[str, Any] | None:
 
 
 def _last_words(log: Path) -> str:
-    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
     return next((line.strip()[:300] for line in reversed(lines) if line.strip()), "no output")

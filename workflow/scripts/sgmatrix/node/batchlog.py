@@ -4,7 +4,11 @@ Every prefill is a line, and every 40th decode step (`--decode-log-interval`). N
 sent to the server for it, so that nothing is disturbed.
 
 Source    SGLang's metrics_reporter.py and scheduler.py, 0.5.23; older forms ("Decode batch.",
-          "Decode out of memory happened.") are read too. One line per data-parallel rank.
+          "Decode out of memory happened.") are read too. Who logs: of each data-parallel rank the
+          first tensor rank its batches (`is_stats_logging_rank` of metrics_collector.py), but
+          every tensor rank a retraction. With DP attention the tensor ranks are numbered on
+          over the data-parallel ranks: the first of ` DP1` may be ` TP4` (`display_tp_rank` of
+          data_parallel_controller.py).
 Not here  what a window of them says (`load.serverview`), the server's end (`node.logwatch`).
 """
 
@@ -13,7 +17,7 @@ from __future__ import annotations
 import calendar
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -21,9 +25,11 @@ from typing import Literal
 _PIECE_BYTES = 1 << 20
 _LINE = re.compile(
     r"\[(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?P<rank>[^\]]*)\]\s+(?P<tail>TP\d+\]\s+)?"
-    r"(?P<kind>Prefill batch|Decode batch|KV cache pool is full|Decode out of memory happened)"
-    r"(?P<rest>.*)"
+    r"(?P<kind>Prefill batch|Decode batch|KV cache pool is full|Decode out of memory happened|"
+    r"Testing retraction)(?P<rest>.*)"
 )
+_BAR = re.compile(r"[^\[]*\d+/\d+ \[\d+:\d\d<[^\]]*\]\s*")
+"""A progress bar, which ends without a new line."""
 _RANK = re.compile(r"\b(DP|TP|PP)(\d+)\b")
 _NUMBERS = {
     "running": re.compile(r"#running-req: (\d+)"),
@@ -31,7 +37,10 @@ _NUMBERS = {
     "new_tokens": re.compile(r"#new-token: (\d+)"),
     "cached_tokens": re.compile(r"#cached-token: (\d+)"),
     "retracted": re.compile(r"#retracted_reqs: (\d+)"),
+}
+_RATES = {
     "output_tok_s": re.compile(r"gen throughput \(token/s\): ([0-9.]+)"),
+    "accept_len": re.compile(r"\baccept len: ([0-9.]+)"),
 }
 _USAGE = re.compile(r"(?:\w+ )?token usage: ([0-9.]+)")
 _GRAPH = re.compile(r"\b(?:cuda|cpu|npu) graph: (True|False)")
@@ -45,7 +54,7 @@ class BatchLine:
     """Whole seconds of the server's own clock, counted as if it showed UTC."""
     kind: Literal["prefill", "decode", "retract"]
     rank: int
-    """Of data parallelism; of the tensor and pipeline ranks only the first is read."""
+    """Of data parallelism."""
     running: int | None = None
     """Requests in the batch."""
     queued: int | None = None
@@ -57,33 +66,41 @@ class BatchLine:
     """Prompt tokens that the prefix cache had."""
     output_tok_s: float | None = None
     """Since the last decode line, idle time included."""
+    accept_len: float | None = None
+    """Tokens per step and request; of speculative decoding only."""
     retracted: int | None = None
     """Running requests that were thrown out of a full pool, to be computed again."""
     graph: bool | None = None
     """Whether the step was replayed from a captured graph."""
     pipelined: bool = False
     """Whether the batch is one of several micro-batches, of which the rate counts all."""
+    tensor_rank: int = 0
 
 
 def batch_line(text: str) -> BatchLine | None:
-    """Return what a line of the log says of a batch; None for any other line."""
-    found = _LINE.match(text)
+    """Return what a line of the log says of a batch; None for any other line.
+
+    Of pipeline ranks the first one speaks, since each says the same.
+    """
+    found = _LINE.match(_after_bars(text))
     if found is None:
         return None
     rest = found["rest"]
     ranks = {
         kind: int(number) for kind, number in _RANK.findall(found["rank"] + (found["tail"] or ""))
     }
-    if ranks.get("TP") or ranks.get("PP"):
-        return None  # they say again what the first one says
+    if ranks.get("PP"):
+        return None
     time_s = _seconds(found["time"])
     if time_s is None:
         return None
     whole: dict[str, int] = {}
     for name, pattern in _NUMBERS.items():
-        if name != "output_tok_s" and (number := pattern.search(rest)):
+        if number := pattern.search(rest):
             whole[name] = int(number[1])
-    rate = _NUMBERS["output_tok_s"].search(rest)
+    rates = {
+        name: float(rate[1]) for name, pattern in _RATES.items() if (rate := pattern.search(rest))
+    }
     usages = [float(text) for text in _USAGE.findall(rest)]
     graph = _GRAPH.search(rest)
     kinds: dict[str, Literal["prefill", "decode"]] = {
@@ -96,10 +113,18 @@ def batch_line(text: str) -> BatchLine | None:
         rank=ranks.get("DP", 0),
         pipelined="PP" in ranks,
         token_usage=max(usages, default=None),
-        output_tok_s=float(rate[1]) if rate else None,
         graph=graph[1] == "True" if graph else None,
+        tensor_rank=ranks.get("TP", 0),
+        output_tok_s=rates.get("output_tok_s"),
+        accept_len=rates.get("accept_len"),
         **whole,
     )
+
+
+def _after_bars(text: str) -> str:
+    text = text.rpartition("\r")[2]
+    bar = _BAR.match(text)
+    return text[bar.end() :] if bar else text
 
 
 def _seconds(text: str) -> float | None:
@@ -128,23 +153,31 @@ def batch_lines(log: Path, start: int = 0, end: int | None = None) -> list[Batch
     return [line for _, line in placed_lines(log, start, end)]
 
 
-def placed_lines(
-    log: Path, start: int = 0, end: int | None = None
-) -> Iterator[tuple[int, BatchLine]]:
-    """Yield the batches of a part of a log, each with the byte that its line begins at.
+def placed_lines(log: Path, start: int = 0, end: int | None = None) -> list[tuple[int, BatchLine]]:
+    """Return the batches of a part of a log, each with the byte that its line begins at.
 
     The times of the lines are whole seconds; where a line stands tells more exactly what the
-    server was doing.
+    server was doing. Of each data-parallel rank the first tensor rank speaks for all.
     """
-    stop = log_size(log) if end is None else end
-    place = start
+    found = list(_read(log, start, log_size(log) if end is None else end))
+    return _first_of_each_group(found)
+
+
+def _first_of_each_group(found: Sequence[tuple[int, BatchLine]]) -> list[tuple[int, BatchLine]]:
+    first: dict[int, int] = {}
+    for _, line in found:
+        first[line.rank] = min(line.tensor_rank, first.get(line.rank, line.tensor_rank))
+    return [(place, line) for place, line in found if line.tensor_rank == first[line.rank]]
+
+
+def _read(log: Path, place: int, stop: int) -> Iterator[tuple[int, BatchLine]]:
     try:
         with log.open("rb") as file:
-            file.seek(start)
+            file.seek(place)
             # a piece at a time: a prompt that is logged may be a line of megabytes
             while place < stop and (raw := file.readline(min(_PIECE_BYTES, stop - place))):
-                if b"batch" in raw or b"retracted" in raw:
-                    line = batch_line(raw.decode("utf-8", "replace"))
+                if b"batch" in raw or b"retract" in raw:
+                    line = batch_line(raw.decode("utf-8", "replace").rstrip("\r\n"))
                     if line is not None:
                         yield place, line
                 place += len(raw)
