@@ -21,8 +21,8 @@ def test_every_flag_of_the_design_is_known_with_a_line_of_help(name):
 @pytest.mark.parametrize("validity", ["valid", "", None])
 def test_a_valid_or_unmeasured_point_has_no_flag_and_is_barred_from_nothing(validity):
     assert flags_of(validity) == []
-    assert not is_barred(validity, "throughput")
-    assert not is_barred(validity, "latency")
+    assert not is_barred({"validity": validity}, "throughput")
+    assert not is_barred({"validity": validity}, "latency")
 
 
 @pytest.mark.parametrize(
@@ -38,8 +38,25 @@ def test_a_valid_or_unmeasured_point_has_no_flag_and_is_barred_from_nothing(vali
     ],
 )
 def test_a_point_is_barred_from_what_any_of_its_flags_bars(validity, throughput, latency):
-    assert is_barred(validity, "throughput") is throughput
-    assert is_barred(validity, "latency") is latency
+    assert is_barred({"validity": validity}, "throughput") is throughput
+    assert is_barred({"validity": validity}, "latency") is latency
+
+
+@pytest.mark.parametrize(
+    ("axis", "validity", "latency"),
+    [
+        ("axis_mem_fraction", "queue_limited", False),
+        ("axis_max_running_requests", "queue_limited", False),
+        ("axis_max_total_tokens", "queue_limited", False),
+        ("axis_parallelism", "queue_limited", True),
+        ("axis_mem_fraction", "queue_limited,cold", True),
+        ("axis_mem_fraction", "a_flag_of_a_later_version", True),
+    ],
+)
+def test_a_queue_bars_nothing_where_the_room_of_the_server_is_an_axis(axis, validity, latency):
+    row = {"validity": validity, axis: None}  # the axis is there, this cell does not set it
+
+    assert is_barred(row, "latency") is latency
 
 
 def test_flags_keep_their_order():

@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from builders import PROJECT, History, campaign, client_line
+from finished import Finished
 from sgmatrix.core.files import write_json
 from sgmatrix.core.schemas import REQUESTS, points_schema
 from sgmatrix.dataset.collect import collect, point_rows, read_attempts
@@ -295,6 +296,17 @@ def test_scaling_is_against_concurrency_1_of_the_same_attempt(tmp_path):
         (2, 4, None, 0.25),
         (2, None, 2.0, None),
     ]
+
+
+@pytest.mark.parametrize(
+    ("validity", "want"), [("valid", 0.5), ("queue_limited", 0.5), ("partial", None)]
+)
+def test_scaling_is_not_against_a_point_that_is_no_throughput(tmp_path, validity, want):
+    load = {"concurrency": [1, 4], "input_len": 16, "output_len": 4}
+    made = Finished(tmp_path, campaign(load=load))
+    made.measured("tp1", rates={1: 32, 4: 64}, validity={1: validity})
+
+    assert rows(made, "scaling_efficiency")[1] == (want,)
 
 
 def test_without_concurrency_1_there_is_no_scaling(tmp_path):

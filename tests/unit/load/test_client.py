@@ -113,18 +113,15 @@ def test_prompts_of_a_file_are_text_with_the_output_length_that_is_asked_for(ser
     assert "tokenize-prompt" not in found  # SGLang's custom data set refuses it
 
 
-def test_another_burstiness_than_poisson_s_is_the_python_client_s_with_a_wrapper():
-    wrapper = str(Path(client_module.__file__).with_name("python_client.py"))
+def test_each_client_runs_through_its_runner_the_rust_one_in_a_bare_interpreter():
+    folder = Path(client_module.__file__).parent
 
-    assert command(PYTHON, ["--a"], 0.5) == ["/py", wrapper, "0.5", "--a"]
-    assert command(PYTHON, ["--a"], 1.0)[1:3] == ["-m", "sglang.benchmark.serving"]
-
-
-def test_the_rust_client_runs_in_a_bare_interpreter_and_the_python_one_as_a_module():
-    runner = str(Path(client_module.__file__).with_name("rust_client.py"))
-
-    assert command(RUST, ["--a"]) == ["/py", "-I", "-S", runner, "/x/_bench.so", "--a"]
-    assert command(PYTHON, ["--a"]) == ["/py", "-m", "sglang.benchmark.serving", "--a"]
+    assert command(RUST, ["--a"]) == [
+        *("/py", "-I", "-S", str(folder / "rust_client.py"), "/x/_bench.so", "--a")
+    ]
+    python = str(folder / "python_client.py")
+    assert command(PYTHON, ["--a"]) == ["/py", python, "1", "--a"]
+    assert command(PYTHON, ["--a"], 0.5) == ["/py", python, "0.5", "--a"]
 
 
 # --- a call and its end --------------------------------------------------------------------------
@@ -173,6 +170,30 @@ def test_what_a_client_took_of_the_machine_is_known_while_it_runs(run, client):
     assert done.looks[-1].cpu_s > 0
     assert done.looks[-1].time_s <= done.wrote_s + 1
     assert [one.cpu_s for one in done.looks] == sorted(one.cpu_s for one in done.looks)
+
+
+def test_the_window_is_the_duration_before_the_line_where_the_begin_was_not_told(run, client):
+    client.answers(client_line(16, duration_s=0.5))
+    done = run()
+
+    assert done.began_s is None
+    assert done.window_s(0.5) == (done.wrote_s - 0.5, done.wrote_s)
+    assert done.window_s(None) == (done.wrote_s - done.wall_s, done.wrote_s)
+
+
+def test_the_window_begins_when_the_client_said_so_and_ends_before_it_counts_again(run, client):
+    """It says so, pauses for a second, runs for 0.5 s here, and counts for a while."""
+    client.answers(client_line(16, duration_s=0.5))
+    said = "Warmup completed with 0 sequences. Starting main benchmark run..."
+    now = "date +%s.%N"
+    client.does(f"{now} > before; echo '{said}'; {now} > after; sleep 2; echo counted")
+    done = run()
+
+    before_s, after_s = (float((client.folder / x).read_text()) for x in ("before", "after"))
+    tick_s = 0.02  # times of files are as coarse as the kernel's clock
+    assert before_s - tick_s <= done.began_s - 1 <= after_s + tick_s
+    assert done.window_s(0.5) == (done.began_s, done.began_s + 0.5)
+    assert done.began_s + 0.5 < done.wrote_s
 
 
 def test_a_client_may_open_a_socket_per_request(run, client, monkeypatch, tmp_path):

@@ -16,6 +16,12 @@ def test_the_client_s_own_start_is_no_part_of_what_it_took():
     assert use_within(looks, 10.0, 14.2) == ClientUse(0.25, pytest.approx(0.1), CPUS)
 
 
+def test_a_client_of_one_thread_has_one_cpu_wherever_it_runs():
+    looks = [Look(0, 0.0, 0.0), Look(4, 1.0, 0.0)]
+
+    assert use_within(looks, 0, 4, one_thread=True) == ClientUse(0.25, 0.0, 1, one_thread=True)
+
+
 def test_the_last_look_before_the_window_is_its_begin():
     looks = [Look(0, 0.0, 0.0), Look(2, 1.0, 0.0), Look(6, 3.0, 0.0)]
 

@@ -39,7 +39,9 @@ def launched(tmp_path, wardens, client):
     """Launch the stand-in with these flags; the campaign's client is the made-up one."""
 
     def launched(flags=None, **changes):
-        data = campaign_data(**changes)
+        # the made-up client starts within its window, and a busy machine keeps it waiting
+        patient = {"max_client_delay_share": 1.0, "max_python_client_cpu_share": 1.0}
+        data = campaign_data(**{"validity": patient, **changes})
         data["engines"]["standin"]["flags"] |= flags or {}
         history = History(tmp_path, campaign(**data))
         history.plan["client"] |= client.settings()

@@ -3,47 +3,9 @@
 import pytest
 
 from builders import client_line
-from sgmatrix.load.client_use import ClientUse
-from sgmatrix.load.evidence import Evidence, Surroundings
-from sgmatrix.load.metrics import mean_concurrency
-from sgmatrix.load.result import request_rows, summarise
-from sgmatrix.load.serverview import ServerView
+from judged import LIMITS, evidence, flags, why
+from sgmatrix.load.evidence import Surroundings
 from sgmatrix.load.validity import findings, validity_columns
-from sgmatrix.plan.load_parts import Validity
-
-LIMITS = Validity().model_dump()
-NOTHING = dict.fromkeys(ServerView.__dataclass_fields__) | {"decode_lines": 0}
-
-
-def evidence(line, *, point=None, view=None, output_len=4, **changes):
-    """A closed loop of 2 streams whose client wrote this line; all else is as it should be."""
-    rows = request_rows(line, len(line["errors"]), output_len)
-    asked = {"concurrency": 2, "request_rate": None, "dataset": "random-ids", "input_len": 16}
-    metrics = summarise(rows, line["duration"])
-    metrics["concurrency_mean"] = mean_concurrency(rows, line["duration"])
-    given = {
-        "point": asked | (point or {}),
-        "rows": rows,
-        "metrics": metrics,
-        "server": ServerView(**NOTHING | (view or {})),
-        "pool": {},
-        "client": None,
-        "surroundings": Surroundings(),
-        "stream_errors": (),
-        "cache_flushed": True,
-        "cold": None,
-    }
-    return Evidence(**given | changes)
-
-
-def flags(line=None, limits=None, **changes):
-    found = findings(evidence(line or client_line(8), **changes), LIMITS | (limits or {}))
-    return [one.flag for one in found]
-
-
-def why(line=None, **changes):
-    (found,) = findings(evidence(line or client_line(8), **changes), LIMITS)
-    return found.why
 
 
 def test_a_clean_point_has_no_flag():
@@ -64,6 +26,13 @@ def test_how_many_may_fail_is_the_campaign_s_to_say(share, want):
     assert flags(client_line(8, failed=2), {"min_completed_share": share}) == want
 
 
+def test_exactly_the_share_that_is_asked_for_is_enough():
+    # 0.55 * 100 is 55.00000000000001, and 0.29 * 100 is 28.999999999999996
+    assert flags(client_line(100, failed=45, duration_s=5), {"min_completed_share": 0.55}) == []
+    line = client_line(2, tokens=129)
+    assert flags(line, {"length_tolerance": 0.29}, output_len=100) == []
+
+
 @pytest.mark.parametrize(
     ("lengths", "want"),
     [
@@ -78,7 +47,8 @@ def test_how_many_may_fail_is_the_campaign_s_to_say(share, want):
     ],
 )
 def test_lengths_are_compared_one_by_one(lengths, want):
-    line = client_line(2, tokens=100, output_lens=lengths)
+    itls = [[0.002] * (tokens - 1) for tokens in lengths]
+    line = client_line(2, tokens=100, output_lens=lengths, itls=itls)
 
     assert flags(line, output_len=100) == want
 
@@ -99,11 +69,27 @@ def test_prompts_of_another_length_than_was_asked_are_a_mismatch():
         ({"itls": [[0.0] * 3, [0.002] * 3]}, ["implausible"]),
         ({"itls": [[-0.02], [0.002]]}, ["implausible"]),  # ended before it began
         ({"itls": [[-0.001], [0.002]]}, ["implausible"]),  # first token after the last
-        ({"itls": [[0.006], [0.002] * 3]}, []),  # several tokens in one chunk
+        ({"itls": [[0.001, 0.001, 0.004], [0.002] * 3]}, []),  # several tokens in one chunk
     ],
 )
 def test_latencies_that_cannot_be_are_implausible(changes, want):
     assert flags(client_line(2, **changes)) == want
+
+
+@pytest.mark.parametrize(("held", "want"), [(6, []), (7, ["implausible"])])
+def test_a_first_piece_of_many_tokens_makes_tpot_too_low(held, want):
+    """127 tokens after the first one, 20 ms apart, of which the first piece held some."""
+    line = client_line(8, tokens=128, itls=[[0.02] * (127 - held)] * 8, duration_s=20)
+
+    assert flags(line, output_len=128) == want
+
+
+def test_a_first_piece_of_many_tokens_is_told_with_both_times():
+    line = client_line(8, tokens=128, itls=[[0.02] * 64] * 8, duration_s=11)
+
+    assert why(line, output_len=128) == (
+        "TPOT is 10.1 ms, and tokens came 20 ms apart: the first pieces held many"
+    )
 
 
 def test_an_answer_of_one_token_is_plausible_without_a_time_per_token():
@@ -123,78 +109,6 @@ def test_more_tokens_than_the_server_s_steps_allow_cannot_be(peak, want):
     assert flags(view=view) == want
 
 
-# --- what limited the load ------------------------------------------------------------------------
-
-OPEN = {"concurrency": None, "request_rate": 0.1}
-
-
-def test_a_single_stream_at_a_low_rate_leaves_the_server_idle():
-    """The classic `--request-rate 0.1 --max-concurrency 1` for a single-stream latency."""
-    line = client_line(8, itl_s=0.83, duration_s=25.0)  # 8 x 2.5 s of work in 25 s
-
-    assert flags(line, point=OPEN | {"max_concurrency": 1}) == ["rate_limited"]
-    assert why(line, point=OPEN | {"max_concurrency": 1}) == (
-        "at 0.1 requests/s 0.8 of at most 1 requests were in flight"
-    )
-
-
-def test_a_rate_that_fills_its_cap_limits_nothing():
-    line = client_line(8, itl_s=0.83, duration_s=20.5)
-
-    assert flags(line, point=OPEN | {"max_concurrency": 1}) == []
-
-
-def test_without_a_cap_a_rate_is_the_limit_until_requests_queue():
-    assert flags(point=OPEN) == ["rate_limited"]
-    held = {"decode_lines": 10, "queued_share": 0.2, "queued_max": 3}
-    assert flags(point=OPEN, view=held) == ["queue_limited"]
-
-
-@pytest.mark.parametrize(
-    ("use", "text"),
-    [
-        (ClientUse(1.65, 0.0, 2), "the load client used 1.65 of 2 CPUs"),
-        (ClientUse(0.1, 0.1, 2), "the load client waited 10 % of the time for a CPU"),
-    ],
-)
-def test_a_client_without_a_free_cpu_is_the_limit(use, text):
-    assert flags(client=use) == ["client_limited"]
-    assert why(client=use) == text
-    assert flags(client=ClientUse(0.1, 0.01, 2)) == []
-
-
-@pytest.mark.parametrize(("own_ms", "want"), [(1.75, []), (1.7, ["client_limited"])])
-def test_tokens_that_are_slower_at_the_client_than_at_the_server(own_ms, want):
-    assert flags(view={"tpot_ms": own_ms}) == want  # 2 ms at the client
-
-
-def test_a_queue_says_what_the_pool_holds():
-    view = {"decode_lines": 9, "queued_share": 0.5, "queued_max": 6, "running_max": 2}
-    found = evidence(client_line(8), view=view, pool={"max_total_num_tokens": 4096})
-
-    (one,) = findings(found, LIMITS)
-    assert one.flag == "queue_limited"
-    assert one.why == (
-        "up to 6 of 2 requests waited for a place, 2 ran at the most; its KV pool holds 4096 tokens"
-    )
-
-
-def test_a_moment_in_the_queue_is_no_limit():
-    assert flags(view={"decode_lines": 20, "queued_share": 0.05, "queued_max": 6}) == []
-
-
-def test_a_retraction_is_a_full_pool():
-    assert why(view={"retracted": 37}) == (
-        "37 running requests were retracted, the KV pool was full"
-    )
-
-
-@pytest.mark.parametrize(("cap", "want"), [(1, ["queue_limited"]), (2, [])])
-def test_a_server_that_logs_too_little_is_judged_by_its_own_cap(cap, want):
-    assert flags(pool={"max_running_requests": cap}) == want
-    assert flags(pool={"max_running_requests": cap}, view={"decode_lines": 9}) == []
-
-
 # --- cache, warm-up, surroundings -----------------------------------------------------------------
 
 
@@ -205,15 +119,41 @@ def test_a_cache_that_was_not_emptied_may_have_hit():
 @pytest.mark.parametrize(
     ("dataset", "share", "want"),
     [
-        ("random-ids", 0.01, []),
-        ("random-ids", 0.011, ["cache_hits"]),
-        ("topical", 0.2, ["cache_hits"]),
+        ("topical", 0.01, []),
+        ("topical", 0.011, ["cache_hits"]),
+        ("random-ids", 0.2, ["cache_hits"]),
         ("shared-prefix", 0.8, []),  # that is what it is for
         ("custom", 0.3, []),
     ],
 )
 def test_prompts_from_the_cache_are_counted_by_the_server(dataset, share, want):
     assert flags(point={"dataset": dataset}, view={"cached_share": share}) == want
+
+
+@pytest.mark.parametrize(
+    ("requests", "vocab_size", "share", "want"),
+    [
+        # 12,288 of 151,936 first ids: 3.94 % repeat, +- 2 x 0.18 %, and 1 % is allowed
+        (12_288, 151_936, 0.0529, []),
+        (12_288, 151_936, 0.0531, ["cache_hits"]),
+        (64, 151_936, 0.0138, []),  # 0.02 + 0.36 + 1 %
+        (64, 151_936, 0.0139, ["cache_hits"]),
+        (512, 1024, 0.267, []),  # 21.31 + 4.42 + 1 %
+        (512, 1024, 0.268, ["cache_hits"]),
+    ],
+)
+def test_random_prompts_repeat_by_chance(requests, vocab_size, share, want):
+    line = client_line(requests, duration_s=requests / 100)
+
+    assert flags(line, vocab_size=vocab_size, view={"cached_share": share}) == want
+
+
+def test_of_prompts_about_topics_none_repeats_by_chance():
+    line = client_line(12_288, duration_s=200)
+    topical = {"dataset": "topical"}
+
+    assert flags(line, point=topical, view={"cached_share": 0.02}) == ["cache_hits"]
+    assert flags(line, view={"cached_share": 0.02}) == []
 
 
 def test_a_server_that_was_not_warm_is_cold():

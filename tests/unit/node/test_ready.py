@@ -121,6 +121,24 @@ def answer(monkeypatch):
     return answer
 
 
+@pytest.mark.parametrize(
+    ("states", "more"),
+    [
+        ([{"effective_max_running_requests_per_dp": 7, "x": 1}] * 2, 7),
+        ([{}], None),
+        ([7], None),
+        ([], None),
+        (None, None),
+    ],
+)
+def test_of_what_a_server_says_no_list_is_kept_but_the_cap_of_a_rank(states, more):
+    info = {"dp_size": 2, "internal_states": states, "argv": ["a"]}
+    kept = {name: value for name, value in ready.kept_info(info).items() if value is not None}
+
+    cap = {} if more is None else {"effective_max_running_requests_per_dp": more}
+    assert kept == {"dp_size": 2, **cap}
+
+
 @pytest.mark.parametrize(("status", "healthy"), [(200, True), (503, False), (201, False)])
 def test_healthy_is_a_health_of_200(answer, status, healthy):
     answer(status, b"")

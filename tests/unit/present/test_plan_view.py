@@ -66,6 +66,24 @@ def test_variables_of_the_shell_that_servers_do_not_get_are_named(history, monke
     ]
 
 
+@pytest.mark.parametrize(
+    ("load", "most"),
+    [
+        ({"concurrency": [1, 128]}, None),
+        ({"concurrency": [1, 129]}, 129),
+        ({"request_rate": [9], "max_concurrency": 256}, 256),
+        ({"request_rate": [9]}, None),  # how many there will be is not known
+    ],
+)
+def test_more_streams_than_the_python_client_is_right_with_are_told(tmp_path, load, most):
+    asked = {**load, "client": "python", "input_len": 16, "output_len": 4}
+    lines = view(Finished(tmp_path, campaign(load=asked)))
+
+    told = [line for line in lines if line.startswith("client_limited")]
+    assert len(told) == (most is not None)
+    assert all(f" up to {most} requests are in flight; above 128 " in line for line in told)
+
+
 def test_cells_that_are_excluded_are_named(tmp_path):
     exclude = [{"parallelism": "tp2", "decode_steps": 4}]
     axes = {"parallelism": ["tp1", "tp2"], "decode_steps": [1, 4]}

@@ -118,7 +118,7 @@ def test_a_run_is_top_level_has_the_real_times_and_short_levers(shown):
         "launch": "1",
         "seed": "1",
         "client": run.data.params["client"],
-        "harness": "2",
+        "harness": "3",
     }
 
 

@@ -103,3 +103,17 @@ def test_facts_of_the_machine_and_of_its_gpus_are_put_together(file):
     }
     assert read_errors(path) == [{"source": "gpu 0", "kind": "x"}]
     assert times(read_samples(path)) == [1.0]
+
+
+def test_what_should_be_a_number_and_is_none_is_not_there(file):
+    gpu = {"t": "now", "power_w": None, "util": 0.5, "throttle_reasons": [3, "hw_thermal", None]}
+    pids = {"foreign_pids": [41, "x"], "unseen_pids": "none"}
+    damaged = {**FULL, "interval_s": "x", "took_ms": [], "cpu_ms": {}, "skipped": "3", "lost": None}
+
+    (sample,) = read_samples(file({**damaged, "gpus": {"0": {**gpu, **pids}, "1": 7}}))
+
+    assert (sample.interval_s, sample.took_ms, sample.cpu_ms) == (None, None, None)
+    assert (sample.skipped, sample.lost) == (0, 0)
+    assert sample.gpus == {
+        "0": {"util": 0.5, "throttle_reasons": ["hw_thermal"], "foreign_pids": [41]}
+    }

@@ -102,8 +102,8 @@ def repeated_launches(rows: Iterable[Mapping[str, Any]]) -> list[Repeated]:
             if row["cell_key"] == current["cell_key"]
             and (row["launch"], row["attempt"]) not in compared
             and row["harness"] == current["harness"]
-            and not is_barred(row["validity"], "latency")
-            and not is_barred(row["validity"], "throughput")
+            and not is_barred(row, "latency")
+            and not is_barred(row, "throughput")
         ]
         points = tuple(agreements(old, new, others))
         found.append(Repeated(cell, launch, last, current["attempt"], points))

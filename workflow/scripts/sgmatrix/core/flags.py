@@ -5,8 +5,9 @@ Not here: how a flag is found (`load.validity`).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 Kind = Literal["throughput", "latency"]
 
@@ -43,6 +44,17 @@ _FLAGS: dict[str, Flag] = {
     )
 }
 
+_CAPS = (
+    "mem_fraction",
+    "mem_fraction_static",
+    "max_running_requests",
+    "max_total_tokens",
+    "max_mamba_cache_size",
+    "swa_full_tokens_ratio",
+    "schedule_conservativeness",
+)
+"""Axes that say for how many requests a server has room."""
+
 
 FLAG_NAMES = tuple(_FLAGS)
 """In the order in which a point names them."""
@@ -59,6 +71,15 @@ def flags_of(validity: str | None) -> list[Flag]:
     ]
 
 
-def is_barred(validity: str | None, kind: Kind) -> bool:
-    """Tell whether a point is to be left out of comparisons of that kind."""
-    return any(kind in flag.bars for flag in flags_of(validity))
+def is_barred(row: Mapping[str, Any], kind: Kind) -> bool:
+    """Tell whether a point is to be left out of comparisons of that kind.
+
+    Where the room of the server is an axis of the campaign, a queue is what is asked about.
+
+    Args:
+        row: of `points`; `validity` and the columns `axis_*` are looked at.
+        kind: of comparison.
+    """
+    asked_about = {"queue_limited"} if any(f"axis_{cap}" in row for cap in _CAPS) else set()
+    flags = flags_of(row.get("validity"))
+    return any(kind in flag.bars for flag in flags if flag.name not in asked_about)

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from sgmatrix.core.clock import parse_utc
 from sgmatrix.core.files import read_json, read_json_or_none
-from sgmatrix.core.flags import FLAG_NAMES
+from sgmatrix.core.flags import FLAG_NAMES, is_barred
 from sgmatrix.core.layout import Layout, base_launch, launch_order
 from sgmatrix.core.parquet import table_from_rows, write_parquet
 from sgmatrix.core.schemas import (
@@ -177,7 +177,7 @@ def _add_scaling(rows: list[dict[str, Any]]) -> None:
     ones = {
         attempt(row): row["output_tok_s"]
         for row in rows
-        if row["concurrency"] == 1 and row.get("output_tok_s")
+        if row["concurrency"] == 1 and row.get("output_tok_s") and not is_barred(row, "throughput")
     }
     for row in rows:
         one, rate = ones.get(attempt(row)), row.get("output_tok_s")

@@ -21,6 +21,7 @@ from typing import Any
 
 from sgmatrix.core.environment import engine_environment
 from sgmatrix.core.errors import SgmatrixError
+from sgmatrix.load.client_clock import ClientClock
 from sgmatrix.load.client_use import Look, Watch
 from sgmatrix.load.offer import Offer
 from sgmatrix.load.prompts import write_prompts
@@ -52,8 +53,22 @@ class ClientRun:
     last_words: str
     wrote_s: float = 0.0
     """When it wrote its line, Unix time; the Python client takes seconds to end after that."""
+    began_s: float | None = None
+    """When it began to send, Unix time; None where it did not say."""
     looks: tuple[Look, ...] = ()
     """What it had taken of the machine, at moments while it ran."""
+
+    def window_s(self, duration_s: float | None) -> tuple[float, float]:
+        """Return begin and end of what the client measured, Unix time.
+
+        The Python client counts all tokens again before it writes its line.
+
+        Args:
+            duration_s: from the line; None: not known, and all of the call counts.
+        """
+        if self.began_s is not None and duration_s is not None:
+            return self.began_s, self.began_s + duration_s
+        return self.wrote_s - (duration_s or self.wall_s), self.wrote_s
 
 
 def arguments(
@@ -123,9 +138,7 @@ def command(client: dict[str, Any], args: list[str], burstiness: float = 1.0) ->
     """Return the command line of the client."""
     if client["kind"] == "rust":
         return [client["python"], "-I", "-S", str(_RUST), client["extension"], *args]
-    if burstiness != 1:
-        return [client["python"], str(_PYTHON), f"{burstiness:.10g}", *args]
-    return [client["python"], "-m", "sglang.benchmark.serving", *args]
+    return [client["python"], str(_PYTHON), f"{burstiness:.10g}", *args]
 
 
 def run_client(
@@ -163,6 +176,7 @@ def run_client(
         tempfile.TemporaryDirectory(prefix="sgmatrix-client-") as cwd,
         (folder / "client.log").open("xb") as log,
     ):
+        clock = ClientClock(log, output)
         try:
             process = subprocess.Popen(
                 command(client, args, offer.burstiness),
@@ -180,9 +194,15 @@ def run_client(
             ) from None
         left_alone = False
         watch = Watch(process.pid)
+
+        def look() -> None:
+            watch.look()
+            if client["kind"] == "python":
+                clock.look()
+
         try:
             meanwhile()
-            timed_out = _await(process, server, started + deadline_s, watch)
+            timed_out = _await(process, server, started + deadline_s, look)
             left_alone = _has_ended(process)
         finally:
             ended_s = time.time()
@@ -197,7 +217,8 @@ def run_client(
         else None,
         wall_s=time.monotonic() - started,
         last_words=_last_words(folder / "client.log"),
-        wrote_s=min(ended_s, _written_s(output) or ended_s),
+        wrote_s=min(ended_s, clock.wrote_s() or ended_s),
+        began_s=clock.began_s,
         looks=tuple(watch.looks),
     )
 
@@ -212,13 +233,6 @@ def _own_home(client: dict[str, Any], cwd: Path) -> dict[str, str]:
         return {}
     models = os.environ.get("HF_HOME") or str(Path.home() / ".cache/huggingface")
     return {"PYTHONUNBUFFERED": "1", "HOME": str(cwd / "home"), "HF_HOME": models}
-
-
-def _written_s(path: Path) -> float | None:
-    try:
-        return path.stat().st_mtime
-    except OSError:
-        return None
 
 
 def _descriptors(offer: Offer) -> int:
@@ -247,7 +261,9 @@ def _begin(descriptors: int) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, hard))
 
 
-def _await(process: subprocess.Popen[bytes], server: Server, deadline: float, watch: Watch) -> bool:
+def _await(
+    process: subprocess.Popen[bytes], server: Server, deadline: float, look: Callable[[], None]
+) -> bool:
     """Wait for the client, the server's warden or the deadline; tell whether it was the latter."""
     warden = server.watch()
     if warden is None:  # it ended while the client started
@@ -257,7 +273,7 @@ def _await(process: subprocess.Popen[bytes], server: Server, deadline: float, wa
         while (remaining := deadline - time.monotonic()) > 0:
             if select.select(watched, [], [], min(remaining, _POLL_S))[0]:
                 return False
-            watch.look()
+            look()
             if proc.was_stopped(process.pid):
                 raise SgmatrixError(
                     "interrupted", f"the load client was stopped by a signal, pid {process.pid}"

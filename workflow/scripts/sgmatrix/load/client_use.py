@@ -29,7 +29,9 @@ class ClientUse:
     delay_share: float
     """Seconds that its threads were ready to run and waited for a CPU, all together, per second."""
     cpus: int
-    """CPUs that it may use."""
+    """CPUs that it can use."""
+    one_thread: bool = False
+    """Whether it is one event loop, in which answers queue long before its CPU is full."""
 
 
 class Watch:
@@ -45,10 +47,18 @@ class Watch:
             self.looks.append(Look(time.time(), seen.cpu_s, seen.delay_s))
 
 
-def use_within(looks: Sequence[Look], start_s: float, end_s: float) -> ClientUse | None:
+def use_within(
+    looks: Sequence[Look], start_s: float, end_s: float, *, one_thread: bool = False
+) -> ClientUse | None:
     """Return what the client took in a window, from the looks nearest to its borders.
 
     None where no two looks enclose a part of it.
+
+    Args:
+        looks: at the client, by time.
+        start_s: Unix time.
+        end_s: Unix time.
+        one_thread: whether all its work is done by one thread.
     """
     before = [one for one in looks if one.time_s <= start_s]
     within = [one for one in looks if start_s < one.time_s <= end_s]
@@ -61,5 +71,6 @@ def use_within(looks: Sequence[Look], start_s: float, end_s: float) -> ClientUse
         cpu_cores=max(0.0, last.cpu_s - first.cpu_s) / span_s,
         # threads that ended take their delay with them
         delay_share=max(0.0, last.delay_s - first.delay_s) / span_s,
-        cpus=len(os.sched_getaffinity(0)),
+        cpus=1 if one_thread else len(os.sched_getaffinity(0)),
+        one_thread=one_thread,
     )

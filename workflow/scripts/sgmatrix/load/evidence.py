@@ -43,6 +43,8 @@ class Evidence:
     server: ServerView
     pool: Mapping[str, Any]
     """What the server reports of itself: max_total_num_tokens, max_running_requests."""
+    vocab_size: int | None
+    """First ids that a `random-ids` prompt may have; None where it is not known."""
     client: ClientUse | None
     surroundings: Surroundings
     stream_errors: Sequence[str]

@@ -149,7 +149,7 @@ def _measure(
         return {**died(closed), **common, **counts}, rows
     if not metrics["completed"]:
         return {**all_failed(rows), **common, **counts}, rows
-    evidence = _evidence(step, spec, point, warmup, run, rows, metrics, begins, flushed)
+    evidence = _evidence(step, spec, point, client, warmup, run, rows, metrics, begins, flushed)
     record = {"status": "ok", "reason": None}
     first_error = next((row["error"] for row in rows if row["error"]), None)
     verdict = validity_columns(findings(evidence, spec["validity"]))
@@ -160,6 +160,7 @@ def _evidence(
     step: Step,
     spec: Mapping[str, Any],
     point: Mapping[str, Any],
+    client: Mapping[str, Any],
     warmup: Mapping[str, Any],
     run: ClientRun,
     rows: list[dict[str, Any]],
@@ -173,7 +174,7 @@ def _evidence(
     log = step.folder / "server.log"
     ends = log_size(log)
     view = server_view(batch_lines(log, begins, ends), enough)
-    window = (run.wrote_s - (metrics["duration_s"] or run.wall_s), run.wrote_s)
+    window = run.window_s(metrics["duration_s"])
     around = surroundings(
         step.folder / "telemetry.jsonl",
         window,
@@ -181,7 +182,7 @@ def _evidence(
         devices=(step.record["live"] or {}).get("devices", ()),
     )
     more = derived(point, rows, metrics, view, around, spec["cell"]["gpus"])
-    use = use_within(run.looks, *window)
+    use = use_within(run.looks, *window, one_thread=client["kind"] == "python")
     more |= {
         "client_cpu_cores": use.cpu_cores if use else None,
         "client_delay_share": use.delay_share if use else None,
@@ -192,6 +193,7 @@ def _evidence(
         metrics={**metrics, **more, "window_s": list(window), "log_bytes": [begins, ends]},
         server=view,
         pool=step.record.get("info") or {},
+        vocab_size=client["vocab_size"],
         client=use,
         surroundings=around,
         stream_errors=stream_errors(log, begins, ends),

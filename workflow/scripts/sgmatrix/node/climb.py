@@ -115,7 +115,7 @@ class Climb:
                 time.sleep(_POLL_S[1])
         self.times["first_token"] = time.time()
         self._refuse_unproven()
-        return {"info": redact({k: v for k, v in info.items() if not isinstance(v, list)})}
+        return {"info": redact(ready.kept_info(info))}
 
     def _refuse_unproven(self) -> None:
         """Refuse a server whose plug-in does not run as it was asked for in every rank."""

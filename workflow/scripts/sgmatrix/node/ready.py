@@ -18,6 +18,7 @@ from sgmatrix.node.wire import get_json, request
 
 # Server flag -> key of /server_info where they differ.
 _INFO_NAMES = {"model_path": "model_path", "tp": "tp_size"}
+_EACH = "effective_max_running_requests_per_dp"
 
 
 class NotOurs(Exception):
@@ -85,6 +86,19 @@ def server_info(port: int, timeout_s: float) -> dict[str, Any]:
     """Return what the server says of itself."""
     info: dict[str, Any] = get_json(port, "/server_info", timeout_s=timeout_s)
     return info
+
+
+def kept_info(info: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is kept of /server_info: no lists, but how many requests a rank runs at once.
+
+    That is said for each data-parallel rank, and is the same for all.
+    """
+    kept = {key: value for key, value in info.items() if not isinstance(value, list)}
+    states = info.get("internal_states")
+    state = states[0] if isinstance(states, list) and states else None
+    if isinstance(state, dict) and _EACH in state:
+        kept[_EACH] = state[_EACH]
+    return kept
 
 
 def generate_one_token(port: int, timeout_s: float) -> None:

@@ -9,6 +9,10 @@ from sgmatrix.plan.engines import Installation
 from sgmatrix.plan.load_parts import Load
 from sgmatrix.plan.model import ModelFacts
 
+PYTHON_STREAMS = 128
+"""Requests in flight up to which the Python client is trusted: at 64 all its times were right
+within the goals of docs/accuracy.md, at 256 its TTFT was late by 131 ms."""
+
 
 def not_covered_by_rust(load: Load) -> str | None:
     """Return what of a load SGLang's Rust client does not offer; None where it covers it."""

@@ -199,11 +199,16 @@ class Validity(Closed):
     max_client_cpu_share: Share = Field(
         0.8, description="client_limited: of the CPUs that the load client may use"
     )
+    max_python_client_cpu_share: Share = Field(
+        0.25, description="client_limited: of the one CPU that SGLang's Python client can use"
+    )
     max_client_delay_share: Share = Field(
         0.05, description="client_limited: share of the time that its threads wait for a CPU"
     )
     max_client_gap: Share = Field(
-        0.15, description="client_limited: client's TPOT above the server's own by this share"
+        0.15,
+        description="client_limited: times between tokens that differ by this share from the "
+        "server's own",
     )
     max_foreign_share: Share = Field(
         0.1, description="foreign_load: of the machine's CPUs, used by something else"

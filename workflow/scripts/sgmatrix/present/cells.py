@@ -85,7 +85,7 @@ class CellView:
 
 def _figure(rows: Sequence[Row], column: str, kind: Kind) -> Figure | None:
     values = [
-        (value, is_barred(row["validity"], kind))
+        (value, is_barred(row, kind))
         for row in rows
         if (value := measured(row, column)) is not None
     ]

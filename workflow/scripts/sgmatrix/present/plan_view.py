@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from sgmatrix.core.environment import kept_from_engines
 from sgmatrix.core.layout import Layout
+from sgmatrix.plan.client import PYTHON_STREAMS
 from sgmatrix.plan.inspection import AxisAudit
 from sgmatrix.plan.plan import Plan
 from sgmatrix.present.estimate import Estimate, clock
@@ -58,6 +59,22 @@ def _shell_lines(plan: Plan) -> list[str]:
     return [f"not passed on to servers: {names}; declare in engines.<name>.env what they need"]
 
 
+def _client_lines(plan: Plan) -> list[str]:
+    """Return a line where the Python client has more streams than its times are right with."""
+    if plan.client["kind"] != "python":
+        return []
+    streams = [point.concurrency or point.max_concurrency or 0 for _, point in plan.points()]
+    most = max(streams, default=0)
+    if most <= PYTHON_STREAMS:
+        return []
+    line = (
+        f"client_limited: SGLang's Python load client is one thread, and up to {most} requests are "
+        f"in flight; above {PYTHON_STREAMS} its TTFT is late by tenths of a second "
+        "(docs/accuracy.md)"
+    )
+    return [line]
+
+
 def plan_text(plan: Plan, layout: Layout, audits: Sequence[AxisAudit]) -> str:
     """Return the whole view."""
     done = {(one.cell, one.launch) for one in plan.launches if one.is_done(layout)}
@@ -79,6 +96,7 @@ def plan_text(plan: Plan, layout: Layout, audits: Sequence[AxisAudit]) -> str:
         f"to do: {len(left)} launches, {points} load points, about {expected} ({source})",
         *(f"left out by exclude: {cell}" for cell in plan.excluded[:_MOST_EXCLUDED]),
         *_shell_lines(plan),
+        *_client_lines(plan),
         *audit_lines(audits),
     ]
     return "\n".join(lines)

@@ -143,7 +143,7 @@ def _on_series(row: Row, name: str, value: float, time_ms: int) -> Value:
 
 def _rate(row: Row) -> float | None:
     """Return the throughput of a point that may be compared."""
-    return None if is_barred(row.get("validity"), "throughput") else measured(row, "output_tok_s")
+    return None if is_barred(row, "throughput") else measured(row, "output_tok_s")
 
 
 def _params(spec: Mapping[str, Any], version: str | None) -> dict[str, str]:

@@ -104,9 +104,24 @@ def _numbers(value: Any) -> dict[str, float]:
     """Return what is a number in a group; a damaged line says nothing else."""
     return {
         name: number
-        for name, number in _mapping(value).items()
-        if isinstance(number, int | float) and math.isfinite(number)
+        for name, value_or_none in _mapping(value).items()
+        if (number := _number(value_or_none)) is not None
     }
+
+
+def _number(value: Any) -> float | None:
+    return value if isinstance(value, int | float) and math.isfinite(value) else None
+
+
+def _gpu(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a GPU's values may be: numbers, reasons and process ids."""
+    kinds: dict[str, type] = {"throttle_reasons": str, "foreign_pids": int, "unseen_pids": int}
+    lists = {
+        name: [one for one in values[name] if isinstance(one, kind)]
+        for name, kind in kinds.items()
+        if isinstance(values.get(name), list)
+    }
+    return {**_numbers(values), **lists}
 
 
 def _sample(record: Mapping[str, Any]) -> Sample | None:
@@ -116,13 +131,13 @@ def _sample(record: Mapping[str, Any]) -> Sample | None:
     gpus = _mapping(record.get("gpus"))
     return Sample(
         t_s=moment,
-        interval_s=record.get("interval_s"),
+        interval_s=_number(record.get("interval_s")),
         host=_numbers(record.get("host")),
         engine=_numbers(record.get("engine")),
         harness=_numbers(record.get("harness")),
-        gpus={gpu: values for gpu, values in gpus.items() if isinstance(values, dict)},
-        took_ms=record.get("took_ms"),
-        cpu_ms=record.get("cpu_ms"),
-        skipped=record.get("skipped", 0),
-        lost=record.get("lost", 0),
+        gpus={gpu: _gpu(values) for gpu, values in gpus.items() if isinstance(values, dict)},
+        took_ms=_number(record.get("took_ms")),
+        cpu_ms=_number(record.get("cpu_ms")),
+        skipped=int(_number(record.get("skipped")) or 0),
+        lost=int(_number(record.get("lost")) or 0),
     )

@@ -1,0 +1,235 @@
+"""What limited a load, the rate, the client or a queue: what raises each flag, what does not."""
+
+import pytest
+
+from builders import client_line
+from judged import LIMITS, evidence, flags, why
+from sgmatrix.load.client_use import ClientUse
+from sgmatrix.load.serverview import server_view
+from sgmatrix.load.validity import findings
+from sgmatrix.node.batchlog import BatchLine
+
+OPEN = {"concurrency": None, "request_rate": 0.1}
+
+
+def test_a_single_stream_at_a_low_rate_leaves_the_server_idle():
+    """The classic `--request-rate 0.1 --max-concurrency 1` for a single-stream latency."""
+    line = client_line(8, itl_s=0.83, duration_s=25.0)  # 8 x 2.5 s of work in 25 s
+
+    assert flags(line, point=OPEN | {"max_concurrency": 1}) == ["rate_limited"]
+    assert why(line, point=OPEN | {"max_concurrency": 1}) == (
+        "at 0.1 requests/s 0.8 of at most 1 requests were in flight"
+    )
+
+
+def test_a_rate_that_fills_its_cap_limits_nothing():
+    line = client_line(8, itl_s=0.83, duration_s=20.5)
+
+    assert flags(line, point=OPEN | {"max_concurrency": 1}) == []
+
+
+def test_a_full_cap_is_no_low_rate_though_one_request_failed():
+    """100 requests/s, 2 in flight at the most, 8 requests of 1 s each: the cap was full."""
+    line = client_line(8, failed=1, ttft_s=0.7, itl_s=0.1, duration_s=4.0)
+    point = OPEN | {"request_rate": 100.0, "max_concurrency": 2}
+
+    assert flags(line, {"min_completed_share": 0.8}, point=point) == []
+    # at 1 request/s they would have come within 7 s: nothing held them back
+    found = flags(line, {"min_completed_share": 0.8}, point=point | {"request_rate": 1.0})
+    assert found == ["rate_limited"]
+
+
+def test_ramp_and_tail_of_few_waves_are_no_low_rate():
+    """3 requests of 1 s, 2 in flight at the most: 1.5 in the mean, and the cap was full."""
+    line = client_line(3, ttft_s=0.7, itl_s=0.1, duration_s=2.0)
+
+    assert flags(line, point=OPEN | {"request_rate": 100.0, "max_concurrency": 2}) == []
+    assert flags(line, point=OPEN | {"request_rate": 1.0, "max_concurrency": 2}) == ["rate_limited"]
+
+
+def test_requests_that_take_longer_than_they_come_are_limited_by_the_rate():
+    """1 request/s for 8 requests of 10 s on a server with room for all: 7 of 17 s."""
+    line = client_line(8, tokens=500, ttft_s=0.02, itl_s=0.02, duration_s=17.0)
+    point = OPEN | {"request_rate": 1.0}
+
+    assert flags(line, output_len=500, point=point) == ["rate_limited"]
+    assert why(line, output_len=500, point=point) == (
+        "8 requests, 1 a second, come for about 7 of the 17 s and had no queue, 4.7 of them at once"
+    )
+
+
+@pytest.mark.parametrize(("last_s", "want"), [(0.15, ["rate_limited"]), (0.151, [])])
+def test_a_server_whose_requests_take_longer_and_longer_falls_behind(last_s, want):
+    """3 requests take 0.1 s to the first token, 3 more, and the last 3 longer; none waits."""
+    line = client_line(9, tokens=1, ttfts=[0.1] * 6 + [last_s] * 3, duration_s=2.0)
+
+    assert flags(line, output_len=1, point=OPEN | {"request_rate": 10.0}) == want
+
+
+def test_without_a_cap_a_rate_is_the_limit_until_requests_queue():
+    assert flags(point=OPEN) == ["rate_limited"]
+    held = {"decode_lines": 10, "queued_share": 0.2, "queued_max": 3}
+    assert flags(point=OPEN, view=held) == ["queue_limited"]
+
+
+@pytest.mark.parametrize(
+    ("use", "text"),
+    [
+        (ClientUse(1.65, 0.0, 2), "the load client used 1.65 of 2 CPUs"),
+        (ClientUse(0.1, 0.1, 2), "the load client waited 10 % of the time for a CPU"),
+    ],
+)
+def test_a_client_without_a_free_cpu_is_the_limit(use, text):
+    assert flags(client=use) == ["client_limited"]
+    assert why(client=use) == text
+    assert flags(client=ClientUse(0.1, 0.01, 2)) == []
+
+
+def test_a_client_of_one_thread_is_the_limit_long_before_its_core_is_full():
+    """It took 0.16 of a core where its times were right, 0.48 where they were not."""
+    assert flags(client=ClientUse(0.16, 0.0, 1, one_thread=True)) == []
+    assert why(client=ClientUse(0.48, 0.0, 1, one_thread=True)) == (
+        "the load client used 0.48 of the one CPU that it can use"
+    )
+
+
+@pytest.mark.parametrize(
+    ("step_ms", "want"),
+    [(2.3, []), (2.31, ["client_limited"]), (1.74, []), (1.73, ["client_limited"]), (None, [])],
+)
+def test_times_between_tokens_are_those_of_the_server_s_steps(step_ms, want):
+    assert flags(view={"step_ms": step_ms}) == want  # 2 ms at the client
+
+
+def test_each_side_of_the_gap_says_what_was_seen():
+    assert why(view={"step_ms": 1.5}) == (
+        "the median time between tokens is 2 ms at the client, a step of the server takes 1.5 ms"
+    )
+    assert why(view={"step_ms": 4}) == (
+        "tokens came 2 ms apart at the client, less than a step of the server, 4 ms"
+    )
+
+
+def test_prefills_between_its_tokens_are_no_fault_of_the_client():
+    """One of three times between tokens holds a prefill: 8 ms in the mean, 2 as usual."""
+    line = client_line(8, itls=[[0.02, 0.002, 0.002]] * 8, ttft_s=0.01, duration_s=2)
+
+    assert flags(line, view={"step_ms": 2.0}) == []
+
+
+def waves(concurrency, *, input_len=1024, tokens=128, chunk=8192, tok_s=20_000.0, step_s=0.02):
+    """Four waves of a closed loop as SGLang schedules them: its batch lines, and a true client.
+
+    All of a wave are prefilled, chunk by chunk, then decoded together; all end in one step, and
+    the next wave comes. A line per prefill and per 40th decode step, rates as SGLang counts them.
+    """
+    t, lines, ttfts, itls, last, made, steps = 1.0, [], [], [], 0.0, 0, 0
+    for _ in range(4):
+        began, firsts = t, []
+        while len(firsts) < concurrency:
+            count = min(chunk // input_len, concurrency - len(firsts))
+            new = count * input_len
+            lines.append(
+                BatchLine(t, "prefill", 0, len(firsts), 0, new_tokens=new, cached_tokens=0)
+            )
+            t += new / tok_s
+            firsts += [t] * count
+        decoding = t
+        for _ in range(tokens - 1):
+            t += step_s
+            steps, made = steps + 1, made + concurrency
+            if steps % 40 == 0:
+                rate = made / (t - last)
+                lines.append(BatchLine(t, "decode", 0, concurrency, 0, output_tok_s=rate))
+                last, made = t, 0
+        ttfts += [first - began for first in firsts]
+        rest = [step_s] * (tokens - 2)
+        itls += [[decoding + step_s - first, *rest] for first in firsts]
+    n = 4 * concurrency
+    line = client_line(
+        n, tokens=tokens, input_len=input_len, duration_s=t - 1.0, ttfts=ttfts, itls=itls
+    )
+    return lines, line
+
+
+@pytest.mark.parametrize("concurrency", [32, 64, 128])
+def test_waves_with_long_prompts_do_not_make_a_true_client_the_limit(concurrency):
+    """By hand, at 64: TPOT 31.3 ms at the client, with the prefill of the others; steps of 20."""
+    lines, line = waves(concurrency)
+    view = server_view(lines, 0.95 * concurrency)
+    point = {"concurrency": concurrency, "input_len": 1024}
+
+    assert view.step_ms == pytest.approx(20.0)
+    assert flags(line, view=view, output_len=128, point=point) == []
+
+
+def test_a_slow_client_is_seen_in_waves_with_long_prompts():
+    lines, line = waves(64)
+    slow = {**line, "itls": [[1.2 * gap for gap in gaps] for gaps in line["itls"]]}
+    slow["duration"] *= 1.2
+    point = {"concurrency": 64, "input_len": 1024}
+
+    assert flags(slow, view=server_view(lines, 60.8), output_len=128, point=point) == [
+        "client_limited"
+    ]
+
+
+def test_a_queue_says_what_the_pool_holds():
+    view = {"decode_lines": 9, "queued_share": 0.5, "queued_max": 6, "running_max": 2}
+    found = evidence(client_line(8), view=view, pool={"max_total_num_tokens": 4096})
+
+    (one,) = findings(found, LIMITS)
+    assert one.flag == "queue_limited"
+    assert one.why == (
+        "up to 6 of 2 requests waited for a place, 2 ran at the most; its KV pool holds 4096 tokens"
+    )
+
+
+def test_a_moment_in_the_queue_is_no_limit():
+    assert flags(view={"decode_lines": 20, "queued_share": 0.05, "queued_max": 6}) == []
+
+
+def test_a_retraction_is_a_full_pool():
+    assert why(view={"retracted": 37}) == (
+        "37 running requests were retracted, the KV pool was full"
+    )
+
+
+@pytest.mark.parametrize(("cap", "want"), [(1, ["queue_limited"]), (2, [])])
+def test_a_server_that_logs_too_little_is_judged_by_its_own_cap(cap, want):
+    assert flags(pool={"max_running_requests": cap}) == want
+    assert flags(pool={"max_running_requests": cap}, view={"decode_lines": 9}) == []
+
+
+@pytest.mark.parametrize(
+    ("info", "want"),
+    [
+        # plain data parallelism: each of 8 ranks runs 16
+        ({"max_running_requests": 16, "dp_size": 8}, []),
+        # DP attention: 16 in all
+        (
+            {"max_running_requests": 16, "dp_size": 8, "enable_dp_attention": True},
+            ["queue_limited"],
+        ),
+        # what a rank says of itself counts more, also where no flag was given
+        (
+            {
+                "max_running_requests": 64,
+                "effective_max_running_requests_per_dp": 7,
+                "dp_size": 8,
+            },
+            ["queue_limited"],
+        ),
+        (
+            {
+                "max_running_requests": None,
+                "effective_max_running_requests_per_dp": 8,
+                "dp_size": 8,
+            },
+            [],
+        ),
+        ({"max_running_requests": None, "dp_size": 8}, []),
+    ],
+)
+def test_the_cap_is_of_all_data_parallel_ranks_together(info, want):
+    assert flags(client_line(64, duration_s=2), point={"concurrency": 64}, pool=info) == want
