@@ -110,6 +110,20 @@ def test_each_side_of_the_gap_says_what_was_seen():
     )
 
 
+def test_a_loop_that_reads_tokens_in_bursts_is_the_limit_whatever_their_mean():
+    """Most tokens are there when it comes to look: 0.1 ms apart, and 2 ms in the mean."""
+    line = client_line(8, tokens=101, itls=[[0.0001] * 98 + [0.0951] * 2] * 8, duration_s=3)
+    loop = ClientUse(0.1, 0.0, 1, one_thread=True)
+
+    assert flags(line, output_len=101, client=loop, view={"step_ms": 2.0}) == ["client_limited"]
+    assert why(line, output_len=101, client=loop, view={"step_ms": 2.0}) == (
+        "the median time between tokens is 0.1 ms at the client, a step of the server takes 2 ms: "
+        "it read them in bursts"
+    )
+    # of a client of many threads it may be the server that sends in bursts
+    assert flags(line, output_len=101, view={"step_ms": 2.0}) == []
+
+
 def test_prefills_between_its_tokens_are_no_fault_of_the_client():
     """One of three times between tokens holds a prefill: 8 ms in the mean, 2 as usual."""
     line = client_line(8, itls=[[0.02, 0.002, 0.002]] * 8, ttft_s=0.01, duration_s=2)

@@ -98,7 +98,12 @@ def client_limited(e: Evidence, limits: Limits) -> Iterator[str]:
             f"server takes {step_ms:.3g} ms"
         )
     # prefills make the mean longer; nothing makes it shorter than the steps of the server
-    if step_ms and mean_ms and is_above(step_ms, gap * mean_ms):
+    if step_ms and use is not None and use.one_thread and is_above(step_ms, gap * (usual_ms or 0)):
+        yield (
+            f"the median time between tokens is {usual_ms or 0:.3g} ms at the client, a step of "
+            f"the server takes {step_ms:.3g} ms: it read them in bursts"
+        )
+    elif step_ms and mean_ms and is_above(step_ms, gap * mean_ms):
         yield (
             f"tokens came {mean_ms:.3g} ms apart at the client, less than a step of the server, "
             f"{step_ms:.3g} ms"
