@@ -28,7 +28,9 @@ def not_needed(layout: Layout, cell: str, launch: str) -> str | None:
     from sgmatrix.analysis.compared import why_not_needed
 
     def find(cell: str, launch: str, load: str) -> "dict[str, Any] | None":
-        return read_json_or_none(layout.launch(cell, launch) / "points" / f"{load}.json")
+        point = read_json_or_none(layout.launch(cell, launch) / "points" / f"{load}.json")
+        axes = plan["cells"][cell]["axes_text"]
+        return None if point is None else {**{f"axis_{name}": axes[name] for name in axes}, **point}
 
     return why_not_needed(plan["comparisons"], planned, find)
 

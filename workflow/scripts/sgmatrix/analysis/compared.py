@@ -32,7 +32,7 @@ def value_of(row: Row | None, metric: str) -> float | None:
     """Return a value that may be compared; None where it is missing or barred."""
     if row is None or row.get("status") != "ok":
         return None
-    if is_barred(row.get("validity"), compared_kind(metric)):
+    if is_barred(row, compared_kind(metric)):
         return None
     value = row.get(metric)
     return float(value) if value is not None and 0 < value < math.inf else None
