@@ -37,11 +37,12 @@ def test_every_planned_point_was_measured(results: Path) -> None:
     assert [(row["cell"], row["concurrency"]) for row in rows] == [
         (cell, concurrency)
         for cell in (
-            "tp1-ds1-mf0.02",
-            "tp2-ds1-mf0.02",
-            "tp1-ds4-mf0.02",
-            "tp1-ds1-mf0.01",
-            "tp1-ds1-mf0.04",
+            "tp1-ds1-mf0.02-oea-off",
+            "tp2-ds1-mf0.02-oea-off",
+            "tp1-ds4-mf0.02-oea-off",
+            "tp1-ds1-mf0.01-oea-off",
+            "tp1-ds1-mf0.04-oea-off",
+            "tp1-ds1-mf0.02-oea2",
         )
         for concurrency in (1, 2, 8)
     ]
@@ -53,7 +54,7 @@ def test_every_planned_point_was_measured(results: Path) -> None:
 
 def test_every_request_gave_the_tokens_that_were_asked(results: Path) -> None:
     requests = pq.read_table(results / "demo/datasets/requests.parquet")
-    assert requests.num_rows == 5 * (8 + 8 + 32)
+    assert requests.num_rows == 6 * (8 + 8 + 32)
     assert set(requests["output_tokens"].to_pylist()) == {64}
     assert min(requests["ttft_ms"].to_pylist()) > 0
 
@@ -61,7 +62,7 @@ def test_every_request_gave_the_tokens_that_were_asked(results: Path) -> None:
 def test_the_kv_pools_really_differ(results: Path) -> None:
     tokens = {}
     for share in ("0.01", "0.02", "0.04"):
-        path = results / f"demo/cells/tp1-ds1-mf{share}/launch-1/teardown.json"
+        path = results / f"demo/cells/tp1-ds1-mf{share}-oea-off/launch-1/teardown.json"
         tokens[share] = json.loads(path.read_text())["info"]["max_total_num_tokens"]
     assert 0 < tokens["0.01"] < tokens["0.02"] < tokens["0.04"]
 
@@ -73,10 +74,37 @@ def test_mlflow_has_one_finished_run_per_launch(results: Path) -> None:
     (experiment,) = [e for e in client.search_experiments() if e.name == "sglang-matrix/demo"]
     runs = client.search_runs([experiment.experiment_id], "tags.`bench.kind` = 'cell'")
     assert sorted(run.info.run_name for run in runs) == [
-        "tp1-ds1-mf0.01",
-        "tp1-ds1-mf0.02",
-        "tp1-ds1-mf0.04",
-        "tp1-ds4-mf0.02",
-        "tp2-ds1-mf0.02",
+        "tp1-ds1-mf0.01-oea-off",
+        "tp1-ds1-mf0.02-oea-off",
+        "tp1-ds1-mf0.02-oea2",
+        "tp1-ds1-mf0.04-oea-off",
+        "tp1-ds4-mf0.02-oea-off",
+        "tp2-ds1-mf0.02-oea-off",
     ]
     assert {run.info.status for run in runs} == {"FINISHED"}
+
+
+def test_oea_has_run_and_its_experts_are_counted(results: Path) -> None:
+    on, off = (results / f"demo/cells/tp1-ds1-mf0.02-{oea}" for oea in ("oea2", "oea-off"))
+    warmup = json.loads((on / "launch-1/teardown.json").read_text())["warmup"]
+    (rank,) = warmup["proof"]
+    assert (rank["core"], rank["k0"], rank["check"]["ok"]) == ("eager", 2, True)
+    assert rank["calls"] > 0
+    assert json.loads((off / "launch-1/teardown.json").read_text())["warmup"]["proof"] == []
+
+    counted = {}
+    for name, folder in (("on", on), ("off", off)):
+        probe = json.loads((folder / "probe/probe.json").read_text())
+        assert (probe["status"], probe["detail"]) == ("ok", None)
+        counted[name] = {int(b): x["activated_mean"] for b, x in probe["batches"].items()}
+        assert (
+            probe["quality"]["tokens"] == 8 * 23
+        )  # the first token of each comes from the prefill
+    assert counted["off"][1] == counted["on"][1] == 4  # both fill up to the model's top-k
+    assert counted["on"][8] < counted["off"][8]
+    rows = pq.read_table(results / "demo/datasets/experts.parquet").to_pylist()
+    assert {(row["cell"], row["batch"]) for row in rows} == {
+        (folder.name, batch) for folder in (on, off) for batch in (1, 2, 8)
+    }
+    assert {row["top_k"] for row in rows} == {4}
+    assert {row["experts"] for row in rows} == {16}

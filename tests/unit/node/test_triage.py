@@ -276,6 +276,10 @@ EXAMPLES = {
         "--mem-fraction-static=0.5. Raise --mem-fraction-static above 0.612"),
         "oom_kv_init",
     ),
+    "what the line says": (
+        "sglang-oea: refused: OEA_ENABLE=1 without OEA_K0; fix: set OEA_K0, for example to 4",
+        "plugin_inactive",
+    ),
     "the KV pool is larger": (None, "oom_kv_init"),  # see the test of the phases
 }  # fmt: skip
 

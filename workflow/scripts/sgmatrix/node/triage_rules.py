@@ -208,6 +208,12 @@ _ARGPARSE = (
 
 FATAL_LINES: tuple[Rule, ...] = (
     _rule(
+        r"^sglang-oea: refused:",
+        "plugin_inactive",
+        "what the line says behind `fix:`",
+        needles=("sglang-oea: refused:",),
+    ),
+    _rule(
         _ARGPARSE,
         "config_rejected",
         "correct or leave out the flag that is named; the engine's version may not know it",

@@ -168,6 +168,30 @@ def _giga(value: float | None) -> float | None:
     return None if value is None else value / 1e9
 
 
+def comparison_lines(layout: Layout) -> list[str]:
+    """Return one line per comparison, for the terminal."""
+    table = layout.datasets / "comparisons.parquet"
+    if not table.exists():
+        return []
+    rows = pq.read_table(table, partitioning=None).to_pylist()
+    return [
+        " ".join(
+            part
+            for part in (
+                f"{row['comparison']}: {row['variant']} against {row['baseline']},",
+                f"{row['metric']} at {row['load_id']}:",
+                row["verdict_text"],
+                signed_percent(row["effect_percent"]),
+                f"({interval_text(row)})" if row["interval_low_percent"] is not None else "",
+                f"after {row['launches_used']} of {row['launches_planned']} launches per arm",
+            )
+            if part
+        )
+        for row in rows
+        if row["primary"]
+    ]
+
+
 def signed_percent(value: float | None) -> str:
     """Return a change in percent with its sign; empty where there is none."""
     return "" if value is None else f"{value:+.1f} %"

@@ -75,6 +75,15 @@ def _client_lines(plan: Plan) -> list[str]:
     return [line]
 
 
+def _probe_lines(plan: Plan) -> list[str]:
+    """Return a line on the launches that count experts, which the estimate leaves out."""
+    if not plan.probes:
+        return []
+    cells = ", ".join(probe.cell for probe in plan.probes[:6])
+    more = f" and {len(plan.probes) - 6} more" if len(plan.probes) > 6 else ""
+    return [f"before them, one untimed launch each counts experts: {cells}{more}"]
+
+
 def plan_text(plan: Plan, layout: Layout, audits: Sequence[AxisAudit]) -> str:
     """Return the whole view."""
     done = {(one.cell, one.launch) for one in plan.launches if one.is_done(layout)}
@@ -94,6 +103,7 @@ def plan_text(plan: Plan, layout: Layout, audits: Sequence[AxisAudit]) -> str:
         *_table(plan, done),
         "",
         f"to do: {len(left)} launches, {points} load points, about {expected} ({source})",
+        *_probe_lines(plan),
         *(f"left out by exclude: {cell}" for cell in plan.excluded[:_MOST_EXCLUDED]),
         *_shell_lines(plan),
         *_client_lines(plan),

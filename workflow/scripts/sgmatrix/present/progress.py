@@ -12,7 +12,7 @@ import threading
 import time
 from typing import Any, TextIO
 
-from sgmatrix.core.layout import Layout
+from sgmatrix.core.layout import PROBE, Layout
 from sgmatrix.plan.plan import Plan
 from sgmatrix.present.estimate import Estimate, clock
 
@@ -83,6 +83,9 @@ class Progress:
 
     def _event(self, event: dict[str, Any]) -> None:
         launch = (event["cell"], event["launch"])
+        if event["launch"] == PROBE:
+            self._probe(event)
+            return
         if launch not in self.estimate.assumed:
             return
         kind = event["event"]
@@ -107,6 +110,12 @@ class Progress:
             if launch in self.began_s:
                 self.estimate.done(launch, event["time_s"] - self.began_s[launch])
             self._say(f"{who}: {_end(event)}")
+
+    def _probe(self, event: dict[str, Any]) -> None:
+        if event["event"] in _PHASES:
+            self.phase = f"the probe of {event['cell']} {_PHASES[event['event']]}"
+        elif event["event"] == "launch_done":
+            self._say(f"{event['cell']}: probe {_end(event)}")
 
     def _around(self, who: str, event: dict[str, Any]) -> None:
         """Tell what a launch found on the node before it began."""

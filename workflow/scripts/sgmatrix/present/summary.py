@@ -10,6 +10,7 @@ from sgmatrix.core.files import read_json
 from sgmatrix.core.layout import Layout
 from sgmatrix.dataset.collect import point_rows
 from sgmatrix.present.cells import CellView, Figure, cell_views
+from sgmatrix.present.comparisons import comparison_lines
 
 HEAD = ("cell", "status", "points", "tok/s", "at", "TPOT ms", "at 1", "flags")
 _TEXT_COLUMNS = (0, 1, 7)
@@ -58,4 +59,6 @@ def print_summary(layout: Layout, out: TextIO | None = None) -> None:
             for i, (text, width) in enumerate(zip(line, widths, strict=True))
         ]
         out.write("  ".join(texts).rstrip() + "\n")
+    for text in comparison_lines(layout):
+        out.write(f"\n{text}\n")
     out.flush()

@@ -12,7 +12,7 @@ from sgmatrix.core.layout import PROBE, Layout
 from sgmatrix.load.probe.asked import ask_engine
 from sgmatrix.load.probe.experts import batch_means, record_batches, step_rows
 from sgmatrix.load.probe.quality import forced_logprobs, own_words, summary
-from sgmatrix.load.step import Step, failed, skipped
+from sgmatrix.load.step import CLOSING_S, Step, died, ended, failed, skipped
 from sgmatrix.load.warmup import prove
 from sgmatrix.node.launch import planned_launch, run_launch, run_teardown
 from sgmatrix.node.server import Server
@@ -41,8 +41,9 @@ def run_probe(layout: Layout, cell: str) -> Path:
         with server.in_use():
             try:
                 result, rows = _probe(step, server, spec, planned, plan)
-            except OSError as error:  # the server does not answer: how it ended is in its record
-                result = failed("server_crash", str(error)[:500])
+            except OSError as error:
+                closed = ended(server, CLOSING_S)
+                result = died(closed) if closed else failed("client_crash", str(error)[:500])
     final = run_teardown(layout, record)
     if final["status"] != "ok":
         result |= {name: final[name] for name in ("status", "reason", "detail")}
