@@ -97,15 +97,15 @@ def cause(
     """
     if verdict == "better":
         return "gain"
-    if effect is None or effect.drop_share is None or verdict in ("undecided", "no_verdict"):
+    if effect is None or effect.drop_share is None:
         return "unknown"
     if effect.drop_share < _FEWER:
         return "no_fewer_experts"
     if effect.predicted_ms is None or not tpot_off_ms:
         return "unknown"
     if 100 * effect.predicted_ms / tpot_off_ms < bound_percent:
-        return "not_expert_bound"
-    return "router_overhead"
+        return "not_expert_bound"  # whatever the verdict will be
+    return "unknown" if verdict in ("undecided", "no_verdict") else "router_overhead"
 
 
 def quality_of(off: Mapping[str, Any], on: Mapping[str, Any]) -> Quality:

@@ -28,7 +28,7 @@ CAUSES: Mapping[Cause, str] = {
     "not_expert_bound": "not expert-bound: reading fewer experts can save less than the bound",
     "router_overhead": "router overhead: fewer experts should save more than the bound, and do "
     "not; the plug-in's own work, or what is not expert reading, takes it",
-    "unknown": "why is not known",
+    "unknown": "why it is, or is not, faster is not known",
 }
 
 
@@ -135,7 +135,7 @@ def _detail(effect: BatchEffect | None, tpot_ms: float | None) -> str:
         return "the batch size that decides was not probed in both arms"
     said = (
         f"{effect.activated_off:.1f} to {effect.activated_on:.1f} distinct experts per step and "
-        f"layer at batch {effect.batch} ({-100 * effect.drop_share:+.0f} %)"
+        f"layer at batch {effect.batch} ({whole_percent(-100 * effect.drop_share)})"
     )
     if effect.predicted_ms is None:
         return f"{said}; what that saves is not known"
@@ -195,6 +195,11 @@ def comparison_lines(layout: Layout) -> list[str]:
 def signed_percent(value: float | None) -> str:
     """Return a change in percent with its sign; empty where there is none."""
     return "" if value is None else f"{value:+.1f} %"
+
+
+def whole_percent(value: float) -> str:
+    """Return a change in whole percent with its sign; 0 has none."""
+    return f"{round(value):+d} %" if round(value) else "0 %"
 
 
 def interval_text(row: Row) -> str:

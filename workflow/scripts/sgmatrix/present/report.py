@@ -21,7 +21,12 @@ from sgmatrix.core.layout import Layout
 from sgmatrix.core.reasons import REASONS
 from sgmatrix.dataset.collect import Attempt, read_attempts
 from sgmatrix.present.cells import CellView, Figure, LoadPoint, Workload, cell_views, offered
-from sgmatrix.present.comparisons import comparison_views, interval_text, signed_percent
+from sgmatrix.present.comparisons import (
+    comparison_views,
+    interval_text,
+    signed_percent,
+    whole_percent,
+)
 from sgmatrix.present.outcome import Outcome, outcome, rerun_command
 from sgmatrix.present.plots import COLOURS, MUTED, PAGE, Curve, Mark, draw
 from sgmatrix.present.points import Row, csv_text, read_points
@@ -235,6 +240,15 @@ def doubts(cells: Sequence[CellView]) -> list[tuple[Flag, list[tuple[str, str, s
     ]
 
 
+def flag_lines(cell: CellView) -> list[str]:
+    """Return each flag of a cell's points with the loads that have it, each once."""
+    loads: dict[str, list[Row]] = {}
+    for row in cell.flagged:
+        for flag in flags_of(row["validity"]):
+            loads.setdefault(flag.name, []).append(row)
+    return [f"{name} at {_at_loads(rows)}" for name, rows in loads.items()]
+
+
 def _why(row: Row, flag: str) -> str:
     """Return why a point has a flag; empty where its record does not say."""
     told = str(row.get("validity_detail") or "").split(" | ")
@@ -314,6 +328,7 @@ def render(layout: Layout, points: Path) -> tuple[str, str]:
         "headline_metrics": headline_metrics,
         "signed_percent": signed_percent,
         "interval_text": interval_text,
+        "whole_percent": whole_percent,
     }
     environment.globals["offered"] = offered
     html = environment.get_template("report.html.j2").render(
@@ -334,6 +349,7 @@ def render(layout: Layout, points: Path) -> tuple[str, str]:
         doubts=doubts(cells),
         comparisons=comparison_views(layout, plan, layout.datasets / "comparisons.parquet"),
         failure_lines=failure_lines,
+        flag_lines=flag_lines,
         rerun=lambda cell: rerun_command(plan["campaign"], cell),
         provenance=provenance(layout, plan, attempts, rows),
     )
