@@ -33,6 +33,7 @@ from sgmatrix.plan.plan import make_plan, plan_record
 
 PROJECT = Path(__file__).resolve().parents[1]
 STANDIN = PROJECT / "tests" / "standin"
+STANDIN_OEA = PROJECT / "tests" / "standin_oea"
 STARTED_AT = "2026-11-20T10:00:00.000000+00:00"
 
 
@@ -69,6 +70,13 @@ def campaign_data(**changes: Any) -> dict[str, Any]:
 def campaign(**changes: Any) -> Campaign:
     """Return that campaign, validated."""
     return Campaign.model_validate(campaign_data(**changes))
+
+
+def with_plugin(**changes: Any) -> Campaign:
+    """Return that campaign with the plug-in sglang-oea beside the stand-in, validated."""
+    data = campaign_data(**changes)
+    data["engines"]["standin"]["env"] = {"PYTHONPATH": f"{STANDIN}:{STANDIN_OEA}"}
+    return Campaign.model_validate(data)
 
 
 def client_line(

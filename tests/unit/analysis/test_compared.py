@@ -1,4 +1,4 @@
-"""From points to verdicts: what counts as a value, as a round, and as a launch that is not needed."""
+"""From points to verdicts: what counts as a value, as a round, as a launch that is not needed."""
 
 import math
 

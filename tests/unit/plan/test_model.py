@@ -75,3 +75,43 @@ def test_a_recipe_is_known_before_it_is_made(tmp_path):
     assert known.path == str(tmp_path / "models/tiny-qwen3-moe")
     assert (known.recipe, known.vocab_size) == ("tiny-qwen3-moe", 32_768)
     assert not (tmp_path / "models").exists()
+
+
+# --- weights of one expert -----------------------------------------------------------------------
+
+SHAPE = {"vocab_size": 7, "hidden_size": 100, "moe_intermediate_size": 10}  # 3 x 1000 parameters
+
+
+@pytest.mark.parametrize(
+    ("config", "want"),
+    [
+        ({"torch_dtype": "bfloat16"}, 6000.0),
+        ({"dtype": "float16"}, 6000.0),
+        ({"dtype": "float32", "torch_dtype": "bfloat16"}, 12000.0),  # the newer name
+        ({"torch_dtype": "bfloat16", "quantization_config": {"quant_method": "fp8"}}, 3000.0),
+        ({"quantization_config": {"quant_algo": "FP8", "quant_method": "modelopt"}}, 3000.0),
+        # 4 bits, and 8 bits of scale for 16 of them: 0.5625 bytes each
+        ({"quantization_config": {"quant_algo": "NVFP4", "quant_method": "modelopt"}}, 1687.5),
+        ({"quantization_config": {"quant_method": "modelopt_fp4"}}, 1687.5),
+        ({"quantization_config": {"quant_method": "awq", "bits": 4}}, 1500.0),
+        ({"quantization_config": {"quant_method": "gptq", "bits": 8}}, 3000.0),
+        # nothing is guessed from the type of what is not quantised
+        ({"torch_dtype": "bfloat16", "quantization_config": {"quant_method": "other"}}, None),
+        ({"torch_dtype": "auto"}, None),
+        ({}, None),
+        ({"quantization_config": {}, "torch_dtype": "bfloat16"}, 6000.0),
+        ({"moe_intermediate_size": None, "torch_dtype": "bfloat16"}, None),
+        ({"hidden_size": None, "torch_dtype": "bfloat16"}, None),
+    ],
+)
+def test_an_expert_s_bytes_are_known_from_its_shape_and_how_it_is_stored(folder, config, want):
+    (folder / "config.json").write_text(json.dumps({**SHAPE, **config}))
+
+    assert facts(folder).expert_bytes == want
+
+
+def test_an_expert_of_a_model_of_several_parts_is_that_of_its_text(folder):
+    text = {**SHAPE, "torch_dtype": "bfloat16"}
+    (folder / "config.json").write_text(json.dumps({"text_config": text}))
+
+    assert facts(folder).expert_bytes == 6000.0
