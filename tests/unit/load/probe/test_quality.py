@@ -21,7 +21,7 @@ SERVER = SimpleNamespace(port=31000)
 
 
 def carried(q):
-    """The carrier's log-probability: its logit is q, that of the forced token 0, none else counts."""
+    """What a carrier with the logit q has beside a forced token with 0, no other counting."""
     return q - math.log(1 + math.exp(q))
 
 

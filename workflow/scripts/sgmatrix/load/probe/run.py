@@ -110,23 +110,26 @@ def _quality(
     reference, words = planned["reference"], None
     if reference is None:
         return {"not_measured": "no cell is the same with OEA off"}, None
-    if reference == step.cell:
-        words = texts = own_words(
-            server,
-            prompts=planned["prompts"],
-            input_len=_TEXT_TOKENS,
-            tokens=planned["tokens"],
-            vocab=plan["client"].get("vocab_size") or 1000,
-            seed=spec["points"][0]["seed"],
-        )
-    else:
-        other = read_json(step.layout.launch(reference, PROBE) / "probe.json")
-        texts = other.get("texts")
-        if not texts:
-            return {"not_measured": f"{reference} has written no text"}, None
-    before, _ = prove(server, spec["cell"])
-    logprobs = forced_logprobs(server, texts)
-    after, _ = prove(server, spec["cell"])
+    try:
+        if reference == step.cell:
+            words = texts = own_words(
+                server,
+                prompts=planned["prompts"],
+                input_len=_TEXT_TOKENS,
+                tokens=planned["tokens"],
+                vocab=plan["client"].get("vocab_size") or 1000,
+                seed=spec["points"][0]["seed"],
+            )
+        else:
+            other = read_json(step.layout.launch(reference, PROBE) / "probe.json")
+            texts = other.get("texts")
+            if not texts:
+                return {"not_measured": f"{reference} has written no text"}, None
+        before, _ = prove(server, spec["cell"])
+        logprobs = forced_logprobs(server, texts)
+        after, _ = prove(server, spec["cell"])
+    except OSError as error:  # the counts stand; that the server died is in its closing record
+        return {"not_measured": str(error)[:500]}, words
     calls = [[rank["calls"] for rank in ranks or []] for ranks in (before, after)]
     if any(late <= early for early, late in zip(*calls, strict=True)):
         return {"not_measured": f"OEA did not run meanwhile: calls {calls[0]} to {calls[1]}"}, words

@@ -1,0 +1,125 @@
+"""When the quality of a cell counts as measured, and what is said where it does not."""
+
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from sgmatrix.core.files import write_json
+from sgmatrix.core.layout import Layout
+from sgmatrix.load.probe import run
+
+TEXTS = [{"prompt": [2, 3], "answer": [4, 5, 6]}]
+LOGPROBS = [[-1.0, -3.0]]
+
+
+class Probed:
+    """A cell that is probed: what its ranks count, what its server answers."""
+
+    def __init__(self, tmp_path, monkeypatch):
+        self.layout = Layout(tmp_path)
+        self.calls = iter([[3, 5], [9, 7]])  # of two ranks, before and after
+        self.asked = []
+        self.answer = LOGPROBS
+        for name in ("own_words", "forced_logprobs", "prove"):
+            monkeypatch.setattr(run, name, getattr(self, name))
+
+    def own_words(self, server, **how):
+        self.asked.append(how)
+        return TEXTS
+
+    def forced_logprobs(self, server, texts):
+        self.asked.append(texts)
+        if isinstance(self.answer, OSError):
+            raise self.answer
+        return self.answer
+
+    def prove(self, server, cell):
+        ranks = next(self.calls)
+        return None if ranks is None else [{"calls": calls} for calls in ranks], None
+
+    def quality(self, cell="on", *, reference="off", prompts=8):
+        step = SimpleNamespace(layout=self.layout, cell=cell, folder=Path("/none"))
+        spec = {"cell": {"id": cell}, "points": [{"seed": 7}]}
+        planned = {"prompts": prompts, "reference": reference, "tokens": 24}
+        plan = {"client": {"vocab_size": 500}}
+        return run._quality(step, SimpleNamespace(port=1), spec, planned, plan)
+
+    def texts(self, texts):
+        write_json(self.layout.launch("off", "probe") / "probe.json", {"texts": texts})
+
+
+@pytest.fixture
+def probed(tmp_path, monkeypatch):
+    return Probed(tmp_path, monkeypatch)
+
+
+def test_the_reference_writes_its_own_texts_and_judges_them(probed):
+    probed.calls = iter([[], []])  # no plug-in that is on
+
+    quality, words = probed.quality("off")
+
+    assert words == TEXTS
+    how, texts = probed.asked
+    assert (how["prompts"], how["tokens"], how["vocab"], how["seed"]) == (8, 24, 500, 7)
+    assert texts == TEXTS
+    assert quality == {
+        "tokens": 2,
+        "logprob_mean": -2.0,
+        "logprob_by_text": [-2.0],
+        "reference": "off",
+        "calls": [[], []],
+    }
+
+
+def test_another_cell_judges_the_texts_of_its_reference_and_writes_none(probed):
+    probed.texts(TEXTS)
+
+    quality, words = probed.quality()
+
+    assert probed.asked == [TEXTS]
+    assert words is None
+    assert (quality["logprob_mean"], quality["reference"]) == (-2.0, "off")
+    assert quality["calls"] == [[3, 5], [9, 7]]
+
+
+@pytest.mark.parametrize(
+    ("after", "said"), [([9, 5], r"\[3, 5\] to \[9, 5\]"), ([2, 7], r"to \[2, 7\]")]
+)
+def test_without_decode_calls_of_every_rank_meanwhile_nothing_was_measured(probed, after, said):
+    probed.texts(TEXTS)
+    probed.calls = iter([[3, 5], after])
+
+    quality, _ = probed.quality()
+
+    assert quality.keys() == {"not_measured"}
+    assert re.search(f"OEA did not run meanwhile: calls .*{said}", quality["not_measured"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"prompts": 0}, "probe.prompts is 0"),
+        ({"reference": None}, "no cell is the same with OEA off"),
+    ],
+)
+def test_what_is_not_asked_for_is_not_measured_and_says_so(probed, changes, why):
+    assert probed.quality(**changes) == ({"not_measured": why}, None)
+    assert probed.asked == []
+
+
+def test_a_reference_that_wrote_nothing_leaves_nothing_to_judge(probed):
+    probed.texts(None)
+
+    assert probed.quality() == ({"not_measured": "off has written no text"}, None)
+
+
+def test_a_server_that_forces_no_token_keeps_its_counts_and_says_why(probed):
+    """No fault of the server: what the recorder counted stands, and so do the texts."""
+    probed.answer = OSError("/generate answered 400: no processor")
+
+    assert probed.quality("off") == (
+        {"not_measured": "/generate answered 400: no processor"},
+        TEXTS,
+    )
