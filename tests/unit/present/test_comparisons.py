@@ -283,9 +283,9 @@ def test_without_probes_nothing_is_counted_and_the_page_says_so(oea):
     section = Section(oea.page())
 
     assert (
-        "why it is, or is not, faster is not known: the batch size that decides was not probed in both arms."
-        in (section.text)
-    )
+        "why it is, or is not, faster is not known: the batch size that decides was not probed in "
+        "both arms."
+    ) in section.text
     assert "OEA off was not probed; OEA on was not probed" in section.text
     assert "Quality not measured: OEA off: there is no probe." in section.text
     assert len(section.tables) == 1  # no table of experts
