@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sgmatrix.core.cache import cached
-from sgmatrix.core.environment import engine_environment
+from sgmatrix.core.engine_python import ask_python
 from sgmatrix.core.errors import SgmatrixError
 from sgmatrix.core.files import package_files
 from sgmatrix.plan.parts import Engine
@@ -90,18 +88,8 @@ def _search_path(python: str, env: tuple[tuple[str, str], ...]) -> tuple[str, ..
     """Return the folders that the interpreter imports from; it is asked, -S would hide them."""
     code = "import json, sys; print(json.dumps([p for p in sys.path if p]))"
     try:
-        answer = subprocess.run(
-            [python, "-c", code],
-            env=engine_environment(dict(env)),
-            cwd="/",
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=60,
-            check=True,
-            text=True,
-        )
-        return tuple(json.loads(answer.stdout))
-    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        return tuple(ask_python(python, ["-c", code], dict(env)))
+    except OSError as error:
         raise SgmatrixError(
             "engine_missing", f"{python} does not run: {error}", fix="make setup"
         ) from None

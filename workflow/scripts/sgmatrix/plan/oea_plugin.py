@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 from functools import lru_cache
 from typing import Any
 
-from sgmatrix.core.environment import engine_environment
+from sgmatrix.core.engine_python import ask_python
 from sgmatrix.plan.engines import Installation
 
 PLUGIN = "sglang_oea"
@@ -38,17 +36,7 @@ def plugin_obstacle(engine: Installation) -> str | None:
 @lru_cache
 def _asked(python: str, env: tuple[tuple[str, str], ...]) -> tuple[tuple[str, Any], ...]:
     try:
-        answer = subprocess.run(
-            [python, "-m", f"{PLUGIN}.support"],
-            env=engine_environment(dict(env)),
-            cwd="/",
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=60,
-            check=True,
-            text=True,
-        )
-        facts: dict[str, Any] = json.loads(answer.stdout)
-    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        facts: dict[str, Any] = ask_python(python, ["-m", f"{PLUGIN}.support"], dict(env))
+    except OSError as error:
         facts = {"supported": False, "why": f"it does not answer: {error}"}
     return tuple(facts.items())

@@ -1,14 +1,12 @@
-"""Ask the engine's own Python, which has torch, and would take seconds to import here."""
+"""Scripts of this folder, run by the engine's own Python, which has torch."""
 
 from __future__ import annotations
 
-import json
-import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sgmatrix.core.environment import engine_environment
+from sgmatrix.core.engine_python import ask_python
 from sgmatrix.core.errors import SgmatrixError
 
 _LIMIT_S = 120.0
@@ -30,19 +28,8 @@ def ask_engine(
     """
     script = Path(__file__).with_name(name)
     try:
-        answer = subprocess.run(
-            [cell["python"], str(script), *map(str, arguments)],
-            env={**engine_environment(cell["env"]), **extra},
-            cwd="/",
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_LIMIT_S,
-            check=True,
-            text=True,
+        return ask_python(
+            cell["python"], [script, *arguments], cell["env"], extra=extra, limit_s=_LIMIT_S
         )
-        return json.loads(answer.stdout)
-    except (OSError, subprocess.SubprocessError, ValueError) as error:
-        told = getattr(error, "stderr", "") or str(error)
-        raise SgmatrixError(
-            "engine_missing", f"{name} of the probe failed: {told[-300:]}"
-        ) from None
+    except OSError as error:
+        raise SgmatrixError("engine_missing", f"{name} of the probe failed: {error}") from None
