@@ -37,7 +37,8 @@ def run(lab: Lab) -> None:
 
 
 def test_each_fault_of_a_server_is_flagged_for_what_it_is(lab: Lab) -> None:
-    faults = '[odd_log, "short_output:2", "http_500:0.25", flush_refused, "sse_error:0.25"]'
+    faults = '[odd_log, "short_output:2", "http_500:0.25", flush_refused, "sse_error:0.25", '
+    faults += '"error_body:0.25"]'
     lab.campaign(f"{{standin_fault: {faults}}}", waves=0, concurrency="[4]", extra=PATIENT)
     run(lab)
 
@@ -47,6 +48,7 @@ def test_each_fault_of_a_server_is_flagged_for_what_it_is(lab: Lab) -> None:
         "standin-fault-short-output-2": ["cold", "length_mismatch"],
         "standin-fault-http-500-0.25": ["partial", "cold"],
         "standin-fault-flush-refused": ["cold", "cache_hits"],
+        "standin-fault-error-body-0.25": ["partial", "cold"],
         "standin-fault-sse-error-0.25": ["cold", "length_mismatch", "implausible"],
     }
 
