@@ -3,14 +3,21 @@
 import pytest
 
 from sgmatrix.plan.model import ModelFacts
-from sgmatrix.plan.oea import oea_environment, oea_obstacles, oea_record, oea_text
+from sgmatrix.plan.oea import (
+    oea_environment,
+    oea_obstacles,
+    oea_record,
+    oea_text,
+    padding_obstacle,
+)
 from sgmatrix.plan.parts import Oea
 
 MODEL = ModelFacts("qwen", "/m", None, "d", 1024, experts=128, experts_per_token=8)
 
 
 def obstacles(flags=None, *, device="cuda", model=MODEL, **oea):
-    return list(oea_obstacles(Oea(**{"k0": 4, **oea}), flags or {}, model, device=device))
+    given = {"disable_cuda_graph": True, **(flags or {})}
+    return list(oea_obstacles(Oea(**{"k0": 4, **oea}), given, model, device=device))
 
 
 @pytest.mark.parametrize(
@@ -75,3 +82,27 @@ def test_the_variables_that_switch_it():
         "OEA_MASK_PADDING": "1",
     }
     assert oea_text({"k0": 4, "core": "eager"}) == "4-coreeager"
+
+
+@pytest.mark.parametrize(
+    ("flags", "widest", "refused"),
+    [
+        ({}, 4, True),
+        ({"cuda_graph_bs_decode": [1, 2, 4, 8]}, 8, True),  # 3 is padded to 4
+        ({"cuda_graph_bs_decode": [1, 2, 3, 4]}, 4, False),
+        ({"cuda_graph_bs_decode": [1, 2, 3, 4]}, 64, False),  # above 4 no graph is replayed
+        ({"cuda_graph_bs": [1, 2, 3, 4]}, 4, False),
+        ({"cuda_graph_bs": [1, 2, 3, 8]}, 2, False),
+        ({"disable_cuda_graph": True}, 64, False),
+    ],
+)
+def test_padding_rows_of_graphs_must_not_open_experts(flags, widest, refused):
+    assert bool(padding_obstacle(Oea(k0=4), flags, widest)) == refused
+    assert padding_obstacle(Oea(k0=4, mask_padding=True), flags, widest) is None
+
+
+def test_the_refusal_says_what_is_captured_and_what_to_do():
+    why = padding_obstacle(Oea(k0=4), {"cuda_graph_bs_decode": [1, 4]}, 4)
+
+    assert "captured are [1, 4]; fix: capture every batch size up to 4 (cuda_graph_bs_decode" in why
+    assert list(oea_obstacles(Oea(k0=4), {}, MODEL, device="cpu", widest=64)) == []

@@ -90,6 +90,13 @@ def _told(refusal: SgmatrixError) -> str:
     return refusal.facts + (f"; fix: {refusal.fix}" if refusal.fix else "")
 
 
+def _widest(cell: Cell, settings: Settings) -> int:
+    """Return how many requests a batch of a cell can have."""
+    load, cap = settings.load, cell.flags.get("max_running_requests")
+    asked = max([*load.concurrency, load.max_concurrency or 0]) or 1
+    return min(asked, cap) if isinstance(cap, int) else asked
+
+
 def _obstacles(
     campaign: Campaign, cell: Cell, engine: Installation, model: ModelFacts, settings: Settings
 ) -> Iterator[str]:
@@ -101,6 +108,8 @@ def _obstacles(
         return
     oea = oea_of(cell.axes["oea"])
     if oea is not None:
-        yield from oea_obstacles(oea, cell.flags, model, device=cell.device)
+        yield from oea_obstacles(
+            oea, cell.flags, model, device=cell.device, widest=_widest(cell, settings)
+        )
     if (why := plugin_obstacle(engine)) is not None:  # with OEA off it is there as well, silent
         yield why

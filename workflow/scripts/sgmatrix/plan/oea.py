@@ -27,6 +27,9 @@ _NOT_WITH = {
     "speculative_algorithm": ": its steps are no decode steps",
 }
 
+# Flags that list the batch sizes of which decode graphs are captured.
+_CAPTURED = ("cuda_graph_bs_decode", "cuda_graph_bs")
+
 # Back ends that route inside their kernel: the plug-in's hook is never reached there.
 _ROUTE_INSIDE = ("flashinfer_trtllm", "flashinfer_mxfp4", "triton_kernel", "triton_kernels")
 
@@ -92,10 +95,37 @@ def default_fill(device: str) -> str:
     return "distinct" if device == "cpu" else "repeat"
 
 
+def padding_obstacle(oea: Oea, flags: Mapping[str, Any], widest: int) -> str | None:
+    """Return why padding rows of CUDA graphs would open experts; None where they cannot.
+
+    A batch is padded to the next size that was captured, and with plain tensor parallelism the
+    engine does not say which rows are padding. Above the largest captured size nothing is padded.
+
+    Args:
+        oea: the settings.
+        flags: of the server.
+        widest: requests in a batch at the most.
+    """
+    if oea.mask_padding or flags.get("disable_cuda_graph") is True:
+        return None
+    given = next((flags[name] for name in _CAPTURED if flags.get(name)), None)
+    sizes = {size for size in given if isinstance(size, int)} if isinstance(given, list) else set()
+    if sizes and set(range(1, min(widest, max(sizes)) + 1)) <= sizes:
+        return None
+    said = f"captured are {sorted(sizes)}" if sizes else "which are captured is not given"
+    return (
+        f"oea: padding rows of CUDA graphs would open experts, and {said}; fix: capture every "
+        f"batch size up to {widest} ({_CAPTURED[0]}, in older versions {_CAPTURED[1]}), write "
+        "oea.mask_padding: true where the engine tells padding apart, or disable_cuda_graph"
+    )
+
+
 def oea_obstacles(
-    oea: Oea, flags: Mapping[str, Any], model: ModelFacts, *, device: str
+    oea: Oea, flags: Mapping[str, Any], model: ModelFacts, *, device: str, widest: int = 1
 ) -> Iterator[str]:
-    """Yield why a cell cannot run with OEA, from its flags and the model's shape."""
+    """Yield why a cell cannot run with OEA, from its flags, the model's shape and its load."""
+    if device != "cpu" and (why := padding_obstacle(oea, flags, widest)):
+        yield why
     runner = flags.get("moe_runner_backend")
     if runner in _ROUTE_INSIDE:
         yield (

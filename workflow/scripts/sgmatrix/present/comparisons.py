@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,8 @@ class OeaView:
     """Experts, bytes and quality of two arms that differ in OEA."""
 
     effects: tuple[BatchEffect, ...]
+    compared: Mapping[int, Row]
+    """Row of the comparison at the load point of each batch size."""
     cause: Cause
     cause_text: str
     detail: str
@@ -85,11 +87,13 @@ def _view(layout: Layout, plan: Mapping[str, Any], rows: list[Row]) -> Compariso
         metric=primary["metric"],
         primary=primary,
         rows=tuple(rows),
-        oea=_oea(layout, plan, primary),
+        oea=_oea(layout, plan, primary, rows),
     )
 
 
-def _oea(layout: Layout, plan: Mapping[str, Any], primary: Row) -> OeaView | None:
+def _oea(
+    layout: Layout, plan: Mapping[str, Any], primary: Row, rows: Sequence[Row]
+) -> OeaView | None:
     arms = [plan["cells"].get(primary[arm]) or {} for arm in ("baseline", "variant")]
     states = [(arm.get("oea") or {}).get("on") for arm in arms]
     if states != [False, True]:
@@ -110,6 +114,7 @@ def _oea(layout: Layout, plan: Mapping[str, Any], primary: Row) -> OeaView | Non
     )
     return OeaView(
         effects=tuple(effects),
+        compared={batch: row for row in rows if (batch := _batch_of(plan, row)) is not None},
         cause=why,
         cause_text=CAUSES[why],
         detail=_detail(effect, tpot_ms),
@@ -120,11 +125,11 @@ def _oea(layout: Layout, plan: Mapping[str, Any], primary: Row) -> OeaView | Non
     )
 
 
-def _batch_of(plan: Mapping[str, Any], primary: Row) -> int | None:
-    """Return the batch size of the load point that decides; None in the open loop."""
+def _batch_of(plan: Mapping[str, Any], row: Row) -> int | None:
+    """Return the batch size of a row's load point; None in the open loop."""
     for launch in plan["launches"]:
         for point in launch["points"]:
-            if point["load_id"] == primary["load_id"]:
+            if point["load_id"] == row["load_id"]:
                 found: int | None = point["concurrency"]
                 return found
     return None
