@@ -43,6 +43,10 @@ class PlannedProbe:
     tokens: int
     key: str
 
+    def is_done(self, layout: Layout) -> bool:
+        """Tell whether the attempt that is asked for is complete."""
+        return (layout.attempt(self.cell, PROBE, self.attempt) / "probe.json").exists()
+
 
 def planned_probes(
     campaign: Campaign,

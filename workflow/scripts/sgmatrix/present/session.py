@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import itertools
 import json
 import logging
 import os
@@ -88,8 +89,14 @@ class Session:
             for one in self.plan.launches
             if not one.is_done(self.layout)
         ]
+        stale += [
+            self.layout.launch(one.cell, one.launch)
+            for one in self.plan.probes
+            if not one.is_done(self.layout)
+        ]
         for folder in stale:
-            for record in (*folder.glob("teardown.json"), *folder.glob("points/*")):
+            names = ("teardown.json", "points/*", "probe.json")
+            for record in itertools.chain(*(folder.glob(name) for name in names)):
                 record.unlink()
         if stale:
             # Snakemake misses an intermediate file only where what is made of it is missing too
