@@ -6,12 +6,13 @@ from lab import Lab
 
 pytestmark = pytest.mark.workflow
 
+UNPROBED = "probe: {experts: off}\n"
 WITH_PLUGIN = "{project}/tests/standin:{project}/tests/standin_oea"
 
 
 def run(lab: Lab, axes: str, **changes: str) -> dict[str, dict[str, object]]:
     """Run a campaign with the plug-in installed; cell to its first point."""
-    path = lab.campaign(axes, waves=0, concurrency="[2]")
+    path = lab.campaign(axes, waves=0, concurrency="[2]", extra=UNPROBED)
     text = path.read_text().replace("{project}/tests/standin", WITH_PLUGIN)
     for old, new in changes.items():
         text = text.replace(old, new)

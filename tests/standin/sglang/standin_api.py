@@ -337,7 +337,42 @@ class Api:
         self.server.loop.after(timeout, once)
 
     def generate(self, connection: "Connection", query: str, body: bytes) -> None:
+        if b"[[" in body and self.start_batch(connection, body):
+            return
         self.start(connection, Native, body)
+
+    def start_batch(self, connection: "Connection", body: bytes) -> bool:
+        """Take up a list of prompts; False: it is none."""
+        from sglang.standin_batch import Batch  # it needs this module
+
+        try:
+            asked = loads(body)
+            first = (asked.get("input_ids") or [None])[0]
+            if not isinstance(first, list):
+                return False
+            batch = Batch(self, connection, asked)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            connection.respond(400, dumps({"error": {"message": str(error)}}))
+        else:
+            batch.submit()
+        return True
+
+    def start_record(self, connection: "Connection", query: str, body: bytes) -> None:
+        self.record(connection, "start")
+
+    def stop_record(self, connection: "Connection", query: str, body: bytes) -> None:
+        self.record(connection, "stop")
+
+    def dump_record(self, connection: "Connection", query: str, body: bytes) -> None:
+        self.record(connection, "dump")
+
+    def record(self, connection: "Connection", what: str) -> None:
+        """Tell the recorder of experts; the real server's scheduler dies where there is none."""
+        if self.server.recorder is None:
+            connection.respond(400, b'{"error":"Please set expert_distribution_recorder_mode"}')
+            return
+        getattr(self.server.recorder, what)()
+        connection.respond(200, b"", "text/plain")
 
     def completions(self, connection: "Connection", query: str, body: bytes) -> None:
         self.start(connection, Completions, body)
@@ -413,6 +448,9 @@ ROUTES: dict[str, tuple[str, Route]] = {
     "/v1/loads": ("GET", Api.loads),
     "/metrics": ("GET", Api.metrics),
     "/flush_cache": ("GET POST", Api.flush_cache),
+    "/start_expert_distribution_record": ("GET POST", Api.start_record),
+    "/stop_expert_distribution_record": ("GET POST", Api.stop_record),
+    "/dump_expert_distribution_record": ("GET POST", Api.dump_record),
     "/generate": ("POST PUT", Api.generate),
     "/v1/completions": ("POST", Api.completions),
     "/v1/chat/completions": ("POST", Api.chat),

@@ -122,6 +122,9 @@ class Engine:
             new.append(request)
         if new:
             self.server.log_prefill(new)
+            if self.server.recorder is not None:
+                uncached = sum(request.prompt_tokens - request.cached for request in new)
+                self.server.recorder.step(uncached, decode=False)
             due = min(request.due for request in new)
             # No token is on its way yet: the tick is where the earliest first token is due.
             if not self.ticking or (not self.decoding and due < self.next_tick):
@@ -161,6 +164,8 @@ class Engine:
             if (request.age - 1) % request.slowness == 0:
                 self.token(request)
         self.ticks += 1
+        if self.server.recorder is not None:
+            self.server.recorder.step(active)
         if active and self.ticks % self.server.args["decode_log_interval"] == 0:
             self.gen_throughput = self.tokens_since_log / (now - self.last_log)
             self.tokens_since_log, self.last_log = 0, now

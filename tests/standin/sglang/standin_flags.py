@@ -68,6 +68,8 @@ moe_a2a_backend str none
 speculative_algorithm str None
 speculative_num_steps int None
 expert_distribution_recorder_mode str None
+expert_distribution_recorder_buffer_size int None
+enable_custom_logit_processor bool
 enable_metrics bool
 enable_cache_report bool
 log_level str info

@@ -19,6 +19,7 @@ from typing import Any
 from sglang import __version__, standin_faults, standin_flags
 from sglang.standin_api import Api, dumps
 from sglang.standin_engine import Engine, Request
+from sglang.standin_experts import Recorder
 from sglang.standin_http import PHRASES, Connection, HttpServer, Loop
 
 DEFAULT_CONTEXT_LENGTH = 32768
@@ -81,6 +82,8 @@ class Server:
         self.on_open: list[Callable[[], None]] = []
         self.fork_scheduler()
 
+        recorded = self.args["expert_distribution_recorder_mode"] is not None
+        self.recorder = Recorder(self.args["tp_size"]) if recorded else None
         self.engine = Engine(self)
         if "multi_token_chunks" in self.faults:
             self.engine.chunk_tokens = int(self.faults["multi_token_chunks"].arg)
