@@ -92,8 +92,8 @@ class Batch:
 
     def submit(self) -> None:
         engine = self.api.server.engine
-        for request in self.requests:
-            engine.submit(request)
+        engine.waiting.extend(self.requests)
+        engine.admit()  # together, so that they decode in step
         self.connection.on_lost = lambda: [
             engine.remove(request, "client_gone") for request in self.requests
         ]

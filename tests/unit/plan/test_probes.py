@@ -104,6 +104,25 @@ def test_a_load_with_no_concurrency_that_may_be_counted_has_one_request(tmp_path
     assert asked(tmp_path, load=rates) == [(1, None, 1, 32)]
 
 
+@pytest.mark.parametrize(
+    ("input_len", "batches", "want"),
+    [
+        (16, [1, 2, 8], 16),
+        (16, [1, 16], 17),  # one prompt would look like a step of 16
+        (16, [1, 32, 34], 18),  # two would look like one of 32, two of 17 like one of 34
+        (1, [1, 2, 3], 4),
+        (300, [1, 256], 300),
+    ],
+)
+def test_no_prefill_has_as_many_tokens_as_a_step_that_is_counted(
+    tmp_path, input_len, batches, want
+):
+    load = {"concurrency": [1], "input_len": input_len, "output_len": 4}
+    (one, _) = probes(tmp_path, load=load, probe={"batches": batches})
+
+    assert {point.input_len for point in one.points} == {want}
+
+
 def test_only_a_probe_has_the_recorder_and_its_processor(tmp_path):
     given = with_plugin(axes=OEA)
     plan = make_plan(given, Layout(tmp_path / "results/made-up"), PROJECT)
