@@ -5,7 +5,8 @@ Counting puts work into every step of the server, so that no timed launch ever c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,10 +82,12 @@ def _probe(
 ) -> PlannedProbe:
     rule = campaign.probe
     asked = [c for c in settings.load.concurrency if c <= rule.max_batch] or [1]
+    batches = list(rule.batches or asked)
     load = settings.load.model_copy(
         update={
-            "concurrency": list(rule.batches or asked),
+            "concurrency": batches,
             "request_rate": [],
+            "input_len": _prompt_len(settings.load.input_len, batches),
             "output_len": rule.steps,
             "requests": settings.load.requests.model_copy(
                 update={"min": 1, "per_concurrency": 1, "duration_s": None}
@@ -111,6 +114,14 @@ def _probe(
         tokens=rule.tokens,
         key=key,
     )
+
+
+def _prompt_len(wanted: int, batches: Iterable[int]) -> int:
+    """Return a prompt length near the wanted one of which no number of prompts is a batch size.
+
+    The recorder does not say which steps are prefills; they are told by their number of tokens.
+    """
+    return next(n for n in itertools.count(wanted) if all(batch % n for batch in batches))
 
 
 def _reference(cells: Mapping[str, Cell], cell: Cell) -> str | None:
