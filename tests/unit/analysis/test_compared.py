@@ -224,6 +224,12 @@ def test_only_the_rounds_before_a_launch_decide_about_it():
     assert why_not_needed([planned()], launch(5), found) == "pair: c2: worse at look 1"
 
 
+def test_the_last_round_of_the_budget_is_run_before_it_counts_as_used():
+    found = Found(off=(*OFF, 10.0), on=UNSURE)  # the other arm of round 4 has run
+
+    assert why_not_needed([planned(rounds=4)], launch(4), found) is None
+
+
 def test_a_launch_of_two_comparisons_is_needed_while_one_is_undecided():
     two = [planned(), planned("other", variant="more")]
     both = launch(4, "pair", "other", cell="off")
