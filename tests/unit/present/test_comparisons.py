@@ -338,7 +338,11 @@ def test_a_probe_that_read_too_many_experts_leaves_no_verdict_about_its_cell(oea
     section = Section(oea.page())
 
     assert section.notes == ["note"]
-    assert "oea2 is no verdict" in section.text
+    assert "oea2 is no verdict (no round has a value of both arms)" in section.text
+    assert (
+        "the points with OEA on are left out: the probe read 6.0 distinct experts at batch 2, "
+        "k0 = 2 allows 2 to 4.0"
+    ) in section.text
     assert "0 pairs of launches, 3 left out" in section.text
     assert {row["validity"] for row in read_points(oea.points)[1] if row["cell"] == "oea2"} == {
         "implausible",

@@ -86,7 +86,7 @@ def test_a_difference_that_may_matter_is_not_called_small(sign):
     ("logs", "text"),
     [
         ([], "no verdict (no launch of both arms)"),
-        ([None, None, None], "no verdict (no launch of both arms)"),
+        ([None, None, None], "no verdict (no round has a value of both arms)"),
         ([0.5], "no verdict (one launch per arm)"),
         ([0.5, None, None], "no verdict (one launch per arm)"),
         ([0.5, 0.5, None], "no verdict (two launches per arm)"),

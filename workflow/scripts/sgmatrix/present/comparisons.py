@@ -18,7 +18,7 @@ from sgmatrix.analysis.experts import (
     quality_of,
 )
 from sgmatrix.core.layout import Layout
-from sgmatrix.dataset.probes import probe_of
+from sgmatrix.dataset.probes import probe_doubts, probe_of
 
 Row = Mapping[str, Any]
 
@@ -48,7 +48,7 @@ class OeaView:
     proof: str
     """What the ranks proved; empty where they did not."""
     problem: str
-    """Why there is no count; empty where there is."""
+    """Why there is no count, or none that can be; empty where there is."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def _oea(
         quality=quality_of(off, on),
         bandwidth_gb_s=_giga(on.get("memory_bandwidth_bytes_s")),
         proof=_proof(on),
-        problem=_problem({"off": off, "on": on}),
+        problem=_problem({"off": off, "on": on}, probe_doubts(layout, plan).get(arms[1]["id"])),
     )
 
 
@@ -159,8 +159,8 @@ def _proof(on: Mapping[str, Any]) -> str:
     return f"{count} proved that OEA runs ({'; '.join(cores)}), {how}"
 
 
-def _problem(probes: Mapping[str, Mapping[str, Any]]) -> str:
-    said = []
+def _problem(probes: Mapping[str, Mapping[str, Any]], doubt: str | None) -> str:
+    said = [f"the points with OEA on are left out: {doubt}"] if doubt else []
     for arm, probe in probes.items():
         if not probe:
             said.append(f"OEA {arm} was not probed")

@@ -68,7 +68,9 @@ class Result:
 
     def _why_none(self) -> str:
         if self.pairs == 0:
-            return "no launch of both arms"
+            return (
+                "no round has a value of both arms" if self.left_out else "no launch of both arms"
+            )
         if self.pairs < 3:
             return "one launch per arm" if self.pairs == 1 else "two launches per arm"
         return f"{self.pairs} launches per arm, fewer than the campaign's minimum"
