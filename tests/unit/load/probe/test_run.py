@@ -1,12 +1,15 @@
-"""When the quality of a cell counts as measured, and what is said where it does not."""
+"""When a probe counts as measured, and what is said where it does not."""
 
+import contextlib
 import re
 from pathlib import Path
 from types import SimpleNamespace
 
+import pyarrow.parquet as pq
 import pytest
 
-from sgmatrix.core.files import write_json
+from builders import History, with_plugin
+from sgmatrix.core.files import read_json, write_json
 from sgmatrix.core.layout import Layout
 from sgmatrix.load.probe import run
 
@@ -122,4 +125,77 @@ def test_a_server_that_forces_no_token_keeps_its_counts_and_says_why(probed):
     assert probed.quality("off") == (
         {"not_measured": "/generate answered 400: no processor"},
         TEXTS,
+    )
+
+
+# --- the whole probe, in a launch that the test makes up -----------------------------------------
+
+
+@pytest.fixture
+def launched(tmp_path, monkeypatch):
+    """Probe `oea2` in a launch that became what the test says; its record and its rows."""
+    made = History(tmp_path, with_plugin(axes={"oea": ["off", {"k0": 2}]}))
+    planned = next(one for one in made.plan["probes"] if one["cell"] == "oea2")
+    folder = made.layout.attempt("oea2", "probe", 1)
+    spec = {
+        "campaign": "made-up",
+        "cell": {"key": "k", "id": "oea2"},
+        "attempt": 1,
+        "points": planned["points"],
+    }
+    write_json(folder / "spec.json", spec)
+    server = SimpleNamespace(in_use=contextlib.nullcontext)
+    monkeypatch.setattr(run.Server, "from_record", lambda record: server)
+
+    def launched(probe=None, *, live=True, **ended):
+        started = {"attempt_dir": str(folder), "reason": None, "live": {} if live else None}
+        started |= {} if live else {"reason": ended["reason"]}
+        final = {"status": "ok", "reason": None, "detail": None, **ended}
+        final |= {"cell": "oea2", "attempt": 1, "finished_at": "2026-11-30T10:00:00Z"}
+        monkeypatch.setattr(run, "run_launch", lambda *_: started)
+        monkeypatch.setattr(run, "run_teardown", lambda *_: final)
+        monkeypatch.setattr(run, "_probe", probe)
+        assert run.run_probe(made.layout, "oea2") == folder
+        record = read_json(folder / "probe.json")
+        assert (record["key"], record["reference"]) == (planned["key"], "oea-off")
+        return record, pq.read_table(folder / "experts.parquet").to_pylist()
+
+    return launched
+
+
+ROW = {"batch": 1, "step": 0, "layer": 0, "tokens": 1, "activated": 4, "experts": 16, "top_k": 4}
+
+
+def test_a_probe_that_goes_well_is_its_record_and_its_rows(launched):
+    record, rows = launched(lambda *_: ({"status": "ok", "reason": None, "batches": {}}, [ROW]))
+
+    assert (record["status"], record["cell"], record["attempt"]) == ("ok", "oea2", 1)
+    identity = {"campaign": "made-up", "cell": "oea2", "cell_key": "k", "attempt": 1}
+    assert rows == [{**identity, **ROW}]
+
+
+def test_a_server_that_never_was_ready_is_a_failed_probe_without_rows(launched):
+    record, rows = launched(
+        live=False, status="failed", reason="oom_weights", detail="CUDA out of memory"
+    )
+
+    assert [record[name] for name in ("status", "reason", "detail")] == [
+        *("failed", "oom_weights", "CUDA out of memory")
+    ]
+    assert rows == []
+
+
+def test_how_a_server_ended_says_more_than_that_it_did_not_answer(launched):
+    def silent(*_):
+        raise OSError("connection refused")
+
+    dead = {"status": "failed", "reason": "oom_runtime", "detail": "the root line"}
+    record, rows = launched(silent, **dead)
+    assert {name: record[name] for name in dead} == dead
+    assert rows == []
+
+    record, _ = launched(silent)
+    assert (record["status"], record["reason"], record["detail"]) == (
+        *("failed", "server_crash"),
+        "connection refused",
     )
