@@ -65,10 +65,12 @@ class Compared(Finished):
                 self.skip(one["cell"], one["launch"])
                 folder = self.layout.attempt(one["cell"], one["launch"], 1)
                 for point in one["points"]:
-                    self._not_needed(folder, one, point["load_id"])
+                    self._not_needed(folder, one, point)
 
-    def _not_needed(self, folder: Any, launch: dict[str, Any], load_id: str) -> None:
+    def _not_needed(self, folder: Any, launch: dict[str, Any], point: dict[str, Any]) -> None:
+        load_id = point["load_id"]
         place = {"cell": launch["cell"], "launch": launch["launch"], "load_id": load_id}
+        place["point_key"] = point["key"]
         record = {"status": "skipped", "reason": "ab_decided", "detail": None, **place}
         write_json(folder / "points" / f"{load_id}.json", record)
 

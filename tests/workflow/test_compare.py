@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+import yaml
 
 from lab import Lab
 
@@ -142,3 +143,35 @@ def test_a_campaign_whose_bound_changes_asks_only_for_what_that_may_need(ended: 
     planned = lab.snakemake("plan", config=other)
 
     assert "to do: 3 launches, 3 load points" in planned.stdout, planned.stdout
+
+
+def test_the_record_of_a_cell_is_that_of_a_launch_that_ran(ended: Ended) -> None:
+    for cell in LAUNCHES:
+        record = yaml.safe_load((ended[0].root / f"cells/{cell}/cell.yaml").read_text())
+        assert record["rerun"]["recorded"]["engine"]
+
+
+ALIKE = """
+compare:
+  - name: alike
+    baseline: {standin_stop_ms: 0}
+    variant: {standin_stop_ms: 1}
+    primary: {concurrency: 2}
+    bound_percent: 0.0001
+    launches: {min: 3, max: 4}
+    noise_pair: false
+"""
+
+
+def test_another_server_repeats_every_round_in_one_invocation(lab: Lab) -> None:
+    path = lab.campaign("{standin_stop_ms: [0, 1]}", waves=0, concurrency="[2]", extra=ALIKE)
+    assert lab.snakemake().returncode == 0
+    path.write_text(path.read_text().replace("ready_ms: 20", "ready_ms: 20, standin_ttft_ms: 30"))
+
+    done = lab.snakemake()
+
+    assert done.returncode == 0, done.stdout
+    rows = [row for row in lab.points() if row["current"]]
+    assert {(row["launch"], row["attempt"]) for row in rows} == {(n, 2) for n in "1234"}
+    assert len({(row["cell"], row["cell_key"]) for row in rows}) == 2
+    assert "to do: 0 launches, 0 load points" in lab.snakemake("plan").stdout

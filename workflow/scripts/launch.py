@@ -25,12 +25,16 @@ def not_needed(layout: Layout, cell: str, launch: str) -> str | None:
     if not planned.get("condition"):
         return None
     # numpy comes with it: most launches have no condition
-    from sgmatrix.analysis.compared import why_not_needed
+    from sgmatrix.analysis.compared import planned_keys, why_not_needed
+
+    keys = planned_keys(plan)
 
     def find(cell: str, launch: str, load: str) -> "dict[str, Any] | None":
         point = read_json_or_none(layout.launch(cell, launch) / "points" / f"{load}.json")
+        if point is None or point.get("point_key") != keys.get((cell, launch, load)):
+            return None  # of another server or another load: it is about to be measured again
         axes = plan["cells"][cell]["axes_text"]
-        return None if point is None else {**{f"axis_{name}": axes[name] for name in axes}, **point}
+        return {**{f"axis_{name}": text for name, text in axes.items()}, **point}
 
     return why_not_needed(plan["comparisons"], planned, find)
 
@@ -39,13 +43,15 @@ def main(job: "Snakemake") -> None:
     with job_log(job.log[0]), disturbance_stops_campaign():
         layout = Layout.of(Path(job.output[0]))
         cell, launch = job.wildcards.cell, job.wildcards.launch
-        if why := not_needed(layout, cell, launch):
-            record = skip_launch(layout, cell, launch, why)
-        else:
+        why = not_needed(layout, cell, launch)
+        if why is None:
             record = run_launch(layout, cell, launch)
+        else:
+            record = skip_launch(layout, cell, launch, why)
         folder = Path(record["attempt_dir"])
         refuse_when_orphaned()
-        publish(folder / "cell.yaml", layout.cell(cell) / "cell.yaml")
+        if why is None:  # the record of a launch that ran is not covered by one that did not
+            publish(folder / "cell.yaml", layout.cell(cell) / "cell.yaml")
         publish(folder / "server.json", Path(job.output[0]))
 
 

@@ -11,6 +11,8 @@ from sgmatrix.analysis.compared import (
     comparison_rows,
     concluded,
     finished_rounds,
+    planned_keys,
+    rounds_apart,
     rules_of,
     series_of,
     value_of,
@@ -330,3 +332,68 @@ def test_rounds_that_only_another_comparison_needed_change_nothing():
     made = concluded(one, found)
 
     assert (made.used, made.why, made.results[1].pairs) == (3, "c2: worse at look 1", 3)
+
+
+# --- side by side --------------------------------------------------------------------------------
+
+
+def started(found, *order):
+    """Give the launches their times: `off1`, `on1` and so on, in the order of measuring."""
+    for minute, name in enumerate(order):
+        cell, launch = name.rstrip("0123456789"), name.lstrip("ofn")
+        for load in (LOW, HIGH):
+            found.rows[cell, launch, load]["started_at"] = f"2026-11-30T10:{minute:02}:00+00:00"
+    return found
+
+
+def test_rounds_in_turn_are_side_by_side():
+    pair = planned(noise_pair=True, rounds=3)
+    found = started(
+        Found(off=(1,) * 6, on=(1,) * 3),
+        *("off1", "on1", "off2", "off4", "on2", "off3", "off5", "on3", "off6"),
+    )
+
+    assert rounds_apart(pair, found, 3) == set()
+
+
+def test_an_arm_that_was_measured_again_later_has_no_partner_any_more():
+    found = started(Found(off=OFF, on=WORSE), "off1", "on1", "on2", "off3", "on3", "off2")
+
+    assert rounds_apart(planned(), found, 3) == {1}
+    _, high = series_of(planned(), found, 3)
+    assert high.baseline == (10.0, None, 30.0)
+    assert high.variant == (11.0, None, 32.997)
+    rows = list(comparison_rows("made-up", [planned()], found.table()))
+    assert rows[1]["warning"].startswith("1 of 3 rounds were not measured side by side")
+    assert (rows[1]["pairs"], rows[1]["left_out"], rows[1]["verdict"]) == (2, 1, "no_verdict")
+
+
+def test_arms_that_were_measured_one_after_the_other_are_no_pairs():
+    found = started(Found(off=OFF, on=WORSE), "off1", "off2", "off3", "on1", "on2", "on3")
+
+    assert rounds_apart(planned(), found, 3) == {0, 1, 2}
+
+
+def test_no_launch_is_started_for_what_cannot_be_decided_any_more():
+    pair = planned()
+    found = Found(off=(10.0,) * 3, on=(11.0,) * 3)
+    for launch in (1, 2, 3):
+        found.put("on", launch, row(None, "failed"))
+
+    def why(number):
+        launch = {"cell": "on", "launch": number, "condition": {"comparisons": ["pair"]}}
+        return why_not_needed([pair], launch, found)
+
+    assert why("4") == "pair: it cannot be decided any more: 0 pairs of values after 3 rounds"
+    found.put("on", 3, row(11.0))
+    assert why("4") is None  # with 4 and 5 there may be three
+
+
+def test_the_points_of_a_plan_have_their_keys():
+    plan = {
+        "launches": [
+            {"cell": "on", "launch": "1", "points": [{"load_id": LOW, "key": "k"}]},
+        ]
+    }
+
+    assert planned_keys(plan) == {("on", "1", LOW): "k"}

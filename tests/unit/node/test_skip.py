@@ -42,7 +42,7 @@ def test_no_server_is_started_and_the_record_says_why(made, files):
     )
     folder = made.layout.attempt(ON, "4", 1)
     assert read_json(folder / "server.json") == record
-    assert files(folder) == ["cell.yaml", "closed.json", "server.json", "spec.json"]
+    assert files(folder) == ["closed.json", "server.json", "spec.json"]
     spec = read_json(folder / "spec.json")
     planned = next(
         one for one in made.plan["launches"] if (one["cell"], one["launch"]) == (ON, "4")

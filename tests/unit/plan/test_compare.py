@@ -125,6 +125,28 @@ def test_a_comparison_that_cannot_decide_is_refused(change, want):
         campaign(axes=AXES, compare=[PAIR | change])
 
 
+@pytest.mark.parametrize(
+    ("metric", "load", "want"),
+    [
+        ("goodput_request_s", {}, "metric goodput_request_s needs an objective: load.slo"),
+        ("energy_j_per_output_tok", {}, "is not measured on the CPU engine"),
+        ("tpot_ms_mean", {"output_len": 1}, "does not exist where load.output_len is 1"),
+    ],
+)
+def test_a_metric_that_no_launch_can_give_is_refused(tmp_path, metric, load, want):
+    load = {"concurrency": [1, 2], "input_len": 16, "output_len": 4} | load
+
+    with pytest.raises(Refusal, match=want):
+        plan_of(tmp_path, PAIR | {"metric": metric}, load=load)
+
+
+def test_arms_with_other_requests_are_no_pair(tmp_path):
+    more = [{"where": {"max_running_requests": 8}, "load": {"requests": {"min": 24}}}]
+
+    with pytest.raises(Refusal, match="an override gives one of the cells another load"):
+        plan_of(tmp_path, PAIR, overrides=more)
+
+
 def test_two_comparisons_of_one_name_are_refused():
     with pytest.raises(ValueError, match="two comparisons are named slots"):
         campaign(axes=AXES, compare=[PAIR, PAIR])

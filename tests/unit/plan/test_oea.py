@@ -10,7 +10,7 @@ from sgmatrix.plan.oea import (
     oea_text,
     padding_obstacle,
 )
-from sgmatrix.plan.parts import Oea
+from sgmatrix.plan.parts import Oea, axis_name_problem, checked_names
 
 MODEL = ModelFacts("qwen", "/m", None, "d", 1024, experts=128, experts_per_token=8)
 
@@ -71,6 +71,19 @@ def test_what_the_ranks_have_to_prove():
         "settings": {"k0": 2, "fill": "repeat"},
     }
     assert oea_record({"k0": 2, "core": "triton"}, "cuda")["settings"]["core"] == "triton"
+
+
+def test_what_cannot_be_is_refused_where_it_is_written():
+    assert obstacles(device="cpu", core="triton") == [
+        "oea core = triton needs a GPU; take it out, or write eager"
+    ]
+    with pytest.raises(ValueError, match="k_max = 1 is below k0 = 2"):
+        Oea(k0=2, k_max=1)
+    with pytest.raises(ValueError, match="max_rank = 1 is below k0 = 2"):
+        Oea(k0=2, max_rank=1)
+    assert "set by the workflow itself" in axis_name_problem("OEA_K0")
+    with pytest.raises(ValueError, match="set by the axis oea"):
+        checked_names({"OEA_K0": "2"})
 
 
 def test_the_variables_that_switch_it():

@@ -9,11 +9,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from sgmatrix.analysis.ab.compare import conclude, decision
-from sgmatrix.analysis.ab.inputs import Rules, Series
+from sgmatrix.analysis.ab.inputs import PAIRS_NEEDED, Rules, Series
 from sgmatrix.analysis.ab.results import Comparison
+from sgmatrix.core.clock import parse_utc
 from sgmatrix.core.flags import Kind, is_barred
 from sgmatrix.core.reasons import NOT_NEEDED
 
@@ -49,14 +51,62 @@ def rules_of(planned: Row) -> Rules:
     )
 
 
+def planned_keys(plan: Row) -> dict[tuple[str, str, str], str]:
+    """Return (cell, launch, load id) to the key of the point that `plan.json` asks for."""
+    return {
+        (launch["cell"], launch["launch"], point["load_id"]): point["key"]
+        for launch in plan["launches"]
+        for point in launch["points"]
+    }
+
+
+def rounds_apart(planned: Row, find: Lookup, rounds: int) -> set[int]:
+    """Return the rounds, from 0, whose arms were not measured side by side.
+
+    A launch of another round lies between them: one arm was repeated later, or alone. What the
+    machine did meanwhile would be taken for a difference of the arms.
+    """
+    started: list[tuple[datetime, int, str]] = []
+    for number, one in enumerate(planned["rounds"][:rounds]):
+        for arm, launch in one.items():
+            cell = planned["variant" if arm == "variant" else "baseline"]
+            times = [
+                when
+                for load in planned["loads"]
+                if (when := _started(find(cell, launch, load))) is not None
+            ]
+            if times:
+                started.append((min(times), number, arm))
+    started.sort()
+    places = {(number, arm): place for place, (_, number, arm) in enumerate(started)}
+    apart = set()
+    for number in range(rounds):
+        ends = [places.get((number, arm)) for arm in ("baseline", "variant")]
+        if None in ends:
+            continue
+        first, last = sorted(place for place in ends if place is not None)
+        if any(between != number for _, between, _ in started[first:last]):
+            apart.add(number)
+    return apart
+
+
+def _started(row: Row | None) -> datetime | None:
+    when = row.get("started_at") if row is not None else None
+    return parse_utc(when) if isinstance(when, str) else when
+
+
 def series_of(planned: Row, find: Lookup, rounds: int) -> tuple[Series, ...]:
-    """Return the values of a comparison's first rounds, one series per load point."""
+    """Return the values of a comparison's first rounds, one series per load point.
+
+    Rounds whose arms were not measured side by side have none.
+    """
+    apart = rounds_apart(planned, find, rounds)
 
     def values(arm: str, load: str) -> tuple[float | None, ...]:
         cell = planned["variant" if arm == "variant" else "baseline"]
         return tuple(
-            value_of(find(cell, one[arm], load), planned["metric"])
-            for one in planned["rounds"][:rounds]
+            None if number in apart else value_of(find(cell, one[arm], load), planned["metric"])
+            for number, one in enumerate(planned["rounds"][:rounds])
         )
 
     return tuple(
@@ -107,11 +157,22 @@ def why_not_needed(compared: Iterable[Row], launch: Row, find: Lookup) -> str | 
         if planned["name"] not in names:
             continue
         before = _round_of(planned, launch["cell"], launch["launch"]) - 1
-        found = decision(series_of(planned, find, before), rules_of(planned), before)
-        if not found.stop:
+        series = series_of(planned, find, before)
+        found = decision(series, rules_of(planned), before)
+        hopeless = _hopeless(planned, series, before)
+        if not found.stop and hopeless is None:
             return None
-        whys.append(f"{planned['name']}: {found.why}")
+        whys.append(f"{planned['name']}: {hopeless or found.why}")
     return "; ".join(whys)
+
+
+def _hopeless(planned: Row, series: Sequence[Series], done: int) -> str | None:
+    """Return why no further round can bring a verdict; None where it can."""
+    primary = next(one for one in series if one.load_id == planned["primary"])
+    pairs = sum(None not in pair for pair in zip(primary.baseline, primary.variant, strict=True))
+    if pairs + planned["most"] - done >= PAIRS_NEEDED:
+        return None
+    return f"it cannot be decided any more: {pairs} pairs of values after {done} rounds"
 
 
 def _round_of(planned: Row, cell: str, launch: str) -> int:
@@ -144,6 +205,8 @@ def comparison_rows(
     }
     for planned in compared:
         made = concluded(planned, lambda *place: current.get(place))
+        apart = len(rounds_apart(planned, lambda *place: current.get(place), made.used))
+        alone = f"{apart} of {made.used} rounds were not measured side by side" if apart else ""
         for one in made.results:
             low, high = one.interval_pct or (None, None)
             boot_low, boot_high = one.bootstrap_pct or (None, None)
@@ -175,7 +238,7 @@ def comparison_rows(
                 "noise_pairs": one.aa_pairs,
                 "more_launches": one.more_launches,
                 "note": one.note or None,
-                "warning": one.warning or None,
+                "warning": "; ".join(text for text in (alone, one.warning) if text) or None,
                 "launches_planned": made.planned,
                 "launches_used": made.used,
                 "looks_planned": made.looks,

@@ -188,7 +188,6 @@ def skip_launch(layout: Layout, cell: str, launch: str, why: str) -> dict[str, A
         **dict.fromkeys(("argv", "info", "live")),
     }
     write_json(folder / "closed.json", {"reason": None, "detail": why, "times": {}})
-    write_text(folder / "cell.yaml", _cell_yaml(spec["cell"]["reproduce"], {}))
     write_json(folder / "server.json", record)
     return record
 

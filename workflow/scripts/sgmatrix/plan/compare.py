@@ -16,6 +16,8 @@ from sgmatrix.core.hashing import digest
 from sgmatrix.plan.campaign import Campaign
 from sgmatrix.plan.cells import Cell
 from sgmatrix.plan.compare_parts import Compare
+from sgmatrix.plan.load_parts import Load
+from sgmatrix.plan.loads import load_ids
 from sgmatrix.plan.matrix import meets, show
 
 
@@ -68,14 +70,14 @@ def doubled_cells(campaign: Campaign, cells: Mapping[str, Cell]) -> frozenset[st
 def comparisons(
     campaign: Campaign,
     cells: Mapping[str, Cell],
-    loads: Mapping[str, Mapping[str, tuple[int | None, float | None]]],
+    loads: Mapping[str, Load],
 ) -> tuple[Comparison, ...]:
     """Return the comparisons of a campaign.
 
     Args:
         campaign: the campaign.
         cells: by id.
-        loads: cell id to its load ids, as `load_ids` gives them.
+        loads: cell id to what is offered to it.
 
     Raises:
         Refusal: `config_rejected`, naming each `compare` that does not stand for one pair.
@@ -88,10 +90,14 @@ def comparisons(
         if baseline is None or variant is None:
             problems += _why_not_one(campaign, cells, one, place)
             continue
-        shared = {name: at for name, at in loads[baseline].items() if name in loads[variant]}
+        theirs = load_ids(loads[variant])
+        shared = {name: at for name, at in load_ids(loads[baseline]).items() if name in theirs}
         primary = [name for name, at in shared.items() if one.primary.is_at(*at)]
+        unfit = _unfit(one, cells[baseline], loads[baseline], loads[variant])
         if baseline == variant:
             problems.append(f"{place}: baseline and variant are the same cell, {baseline}")
+        elif unfit:
+            problems.append(f"{place}: {unfit}")
         elif len(primary) != 1:
             have = ", ".join(shared) or "none"
             problems.append(
@@ -120,6 +126,23 @@ def comparisons(
     if problems:
         raise Refusal("config_rejected", problems)
     return tuple(found)
+
+
+def _unfit(one: Compare, cell: Cell, load: Load, other: Load) -> str | None:
+    """Return why two cells cannot be compared by a metric; None where they can."""
+    if _kind(load) != _kind(other):
+        return "an override gives one of the cells another load, so that its requests differ"
+    if one.metric.startswith("goodput") and not (load.slo and other.slo):
+        return f"metric {one.metric} needs an objective: load.slo"
+    if one.metric.startswith("energy") and cell.device == "cpu":
+        return f"metric {one.metric} is not measured on the CPU engine"
+    if one.metric.startswith(("tpot", "itl")) and load.output_len == 1:
+        return f"metric {one.metric} does not exist where load.output_len is 1"
+    return None
+
+
+def _kind(load: Load) -> dict[str, Any]:
+    return load.model_dump(exclude={"concurrency", "request_rate"})
 
 
 def rule_digest(comparison: Comparison) -> str:

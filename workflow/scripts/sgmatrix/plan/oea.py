@@ -140,6 +140,8 @@ def oea_obstacles(
             f"oea k0 = {oea.k0} is over the {model.experts_per_token} experts that a token of "
             f"{model.name} opens"
         )
+    if device == "cpu" and oea.core == "triton":
+        yield "oea core = triton needs a GPU; take it out, or write eager"
     if device == "cpu" and oea.fill not in (None, "distinct"):
         yield (
             f"oea fill = {oea.fill} does not work on the CPU engine, whose kernel counts an expert "

@@ -16,6 +16,8 @@ _OUR_VARIABLES = {"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"}
 
 def checked_names(value: dict[str, Any]) -> dict[str, Any]:
     """Return environment variables by name; refuse what the workflow sets itself."""
+    if any(name.startswith("OEA_") for name in value):
+        raise ValueError("OEA_* is set by the axis oea, which proves it; use that")
     if ours := [n for n in value if n in _OUR_VARIABLES or n.startswith("SGMATRIX_")]:
         raise ValueError(f"{', '.join(ours)} is set by the workflow itself; take it out")
     return value
@@ -179,6 +181,13 @@ class Oea(Closed):
         None, description="have the engine say which rows of a batch are padding"
     )
 
+    @model_validator(mode="after")
+    def _not_below_k0(self) -> Oea:
+        for name, value in (("k_max", self.k_max), ("max_rank", self.max_rank)):
+            if value is not None and value < self.k0:
+                raise ValueError(f"{name} = {value} is below k0 = {self.k0}")
+        return self
+
 
 class Rerun(Closed):
     """Present in a cell's own record: running the file makes a new attempt of these launches."""
@@ -201,6 +210,6 @@ def axis_name_problem(name: str) -> str | None:
         )
     if is_secret_name(name):
         return f"axis {name}: a secret is no axis; export it in the shell"
-    if name in _OUR_VARIABLES or name.startswith(("SGMATRIX_", "PYTHON")):
+    if name in _OUR_VARIABLES or name.startswith(("SGMATRIX_", "PYTHON", "OEA_")):
         return f"axis {name}: set by the workflow itself; take it out"
     return None

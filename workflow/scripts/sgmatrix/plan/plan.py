@@ -21,7 +21,7 @@ from sgmatrix.plan.client import client_facts
 from sgmatrix.plan.compare import Comparison, comparisons, doubled_cells
 from sgmatrix.plan.engines import Installation, engine_facts
 from sgmatrix.plan.launches import Launch, placed_launches, shared_out_launches
-from sgmatrix.plan.loads import LoadPoint, load_ids
+from sgmatrix.plan.loads import LoadPoint
 from sgmatrix.plan.matrix import expand
 from sgmatrix.plan.model import ModelFacts, model_facts
 from sgmatrix.plan.overrides import Settings
@@ -87,7 +87,7 @@ def make_plan(
     client = client_facts(campaign.load, source, model)
     prompts = prompt_facts(campaign.load, project)
     cells, how = checked_cells(campaign, matrix, engines, model, project)
-    compared = comparisons(campaign, cells, {cell: load_ids(how[cell].load) for cell in cells})
+    compared = comparisons(campaign, cells, {cell: how[cell].load for cell in cells})
     rerun = campaign.rerun
     doubled = frozenset(cells) if rerun and rerun.doubled else doubled_cells(campaign, cells)
     always = {cell: settings.launches for cell, settings in how.items()}
@@ -104,7 +104,9 @@ def make_plan(
             decided=attempts or {},
         )
     )
-    probes = planned_probes(campaign, cells, how, client, prompts, layout)
+    probes = planned_probes(
+        campaign, cells, how, client, prompts, layout, retry_failed=retry_failed
+    )
     refuse_too_few(prompts, (point for launch in launches for point in launch.points))
     return Plan(
         campaign=campaign.campaign,

@@ -56,6 +56,8 @@ def planned_probes(
     client: dict[str, Any],
     prompts: Mapping[str, Any],
     layout: Layout,
+    *,
+    retry_failed: bool = False,
 ) -> tuple[PlannedProbe, ...]:
     """Return the probes of a campaign: of the cells with OEA on, and of those they stand beside.
 
@@ -67,7 +69,8 @@ def planned_probes(
     beside = {name for cell in on if (name := _reference(cells, cell)) is not None}
     probed = [*(cells[name] for name in cells if name in beside), *on]
     return tuple(
-        _probe(campaign, cells, cell, how[cell.id], client, prompts, layout) for cell in probed
+        _probe(campaign, cells, cell, how[cell.id], client, prompts, layout, retry_failed)
+        for cell in probed
     )
 
 
@@ -79,6 +82,7 @@ def _probe(
     client: dict[str, Any],
     prompts: Mapping[str, Any],
     layout: Layout,
+    retry_failed: bool,
 ) -> PlannedProbe:
     rule = campaign.probe
     asked = [c for c in settings.load.concurrency if c <= rule.max_batch] or [1]
@@ -106,7 +110,7 @@ def _probe(
     return PlannedProbe(
         cell=cell.id,
         launch=PROBE,
-        attempt=_asked_attempt(layout, cell.id, key),
+        attempt=_asked_attempt(layout, cell.id, key, retry_failed),
         points=points,
         arguments=_ARGUMENTS,
         reference=reference,
@@ -136,12 +140,14 @@ def _reference(cells: Mapping[str, Cell], cell: Cell) -> str | None:
     return None
 
 
-def _asked_attempt(layout: Layout, cell: str, key: str) -> int:
+def _asked_attempt(layout: Layout, cell: str, key: str, retry_failed: bool) -> int:
     numbers = layout.attempt_numbers(cell, PROBE)
     if not numbers:
         return 1
     folder = layout.attempt(cell, PROBE, numbers[-1])
     final, made = (read_json_or_none(folder / name) for name in ("teardown.json", "probe.json"))
     if final is None or made is None or made["key"] != key:
+        return numbers[-1] + 1
+    if retry_failed and made["status"] != "ok":
         return numbers[-1] + 1
     return int(final["asked_attempt"])

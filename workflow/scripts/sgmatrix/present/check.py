@@ -9,6 +9,7 @@ from sgmatrix.core.files import read_json
 from sgmatrix.core.flags import flags_of
 from sgmatrix.core.layout import Layout
 from sgmatrix.dataset.collect import read_attempts
+from sgmatrix.dataset.probes import probe_of
 from sgmatrix.present.cells import CellView, cell_views
 from sgmatrix.present.outcome import outcome
 from sgmatrix.present.points import read_points
@@ -46,6 +47,11 @@ def check(layout: Layout, points: Path) -> str:
     outcomes = [one for attempt in read_attempts(layout) if (one := outcome(attempt))]
     cells = cell_views(rows, outcomes, plan)
     problems = [line for cell in cells for line in _problems(cell)]
+    for planned in plan.get("probes", []):
+        probe = probe_of(layout, planned["cell"]) or {}
+        if probe.get("status") not in (None, "ok"):
+            told = f"{probe['reason']}: {probe['detail'] or ''}".rstrip(": ")
+            problems.append(f"{planned['cell']}, probe: {told}")
     if problems:
         raise Refusal("cells_failed", problems)
     points_ok = sum(cell.ok for cell in cells)

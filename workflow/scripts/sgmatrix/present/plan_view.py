@@ -75,12 +75,13 @@ def _client_lines(plan: Plan) -> list[str]:
     return [line]
 
 
-def _probe_lines(plan: Plan) -> list[str]:
+def _probe_lines(plan: Plan, layout: Layout) -> list[str]:
     """Return a line on the launches that count experts, which the estimate leaves out."""
-    if not plan.probes:
+    left = [probe.cell for probe in plan.probes if not probe.is_done(layout)]
+    if not left:
         return []
-    cells = ", ".join(probe.cell for probe in plan.probes[:6])
-    more = f" and {len(plan.probes) - 6} more" if len(plan.probes) > 6 else ""
+    cells = ", ".join(left[:6])
+    more = f" and {len(left) - 6} more" if len(left) > 6 else ""
     return [f"before them, one untimed launch each counts experts: {cells}{more}"]
 
 
@@ -103,7 +104,7 @@ def plan_text(plan: Plan, layout: Layout, audits: Sequence[AxisAudit]) -> str:
         *_table(plan, done),
         "",
         f"to do: {len(left)} launches, {points} load points, about {expected} ({source})",
-        *_probe_lines(plan),
+        *_probe_lines(plan, layout),
         *(f"left out by exclude: {cell}" for cell in plan.excluded[:_MOST_EXCLUDED]),
         *_shell_lines(plan),
         *_client_lines(plan),

@@ -77,23 +77,26 @@ class Session:
     def forget_stale_records(self) -> None:
         """Withdraw the published records of launches that are to be done again.
 
-        Only where Snakemake has no records of its own, because results were copied or
-        `.snakemake` was removed: it would then take any file that is there for up to date. The
-        history keeps what they said.
+        Where Snakemake has no records of its own, because results were copied or `.snakemake`
+        was removed: it would then take any file that is there for up to date. And of launches
+        that depend on earlier rounds: where those are done again, Snakemake looks at nothing
+        behind them. The history keeps what they said.
         """
-        records = Path(".snakemake/metadata")
-        if (records.is_dir() and any(records.iterdir())) or self._is_running():
+        if self._is_running():
             return
+        records = Path(".snakemake/metadata")
+        known = records.is_dir() and any(records.iterdir())
         stale = [
             self.layout.launch(one.cell, one.launch)
             for one in self.plan.launches
-            if not one.is_done(self.layout)
+            if not one.is_done(self.layout) and (one.condition is not None or not known)
         ]
         stale += [
             self.layout.launch(one.cell, one.launch)
             for one in self.plan.probes
-            if not one.is_done(self.layout)
+            if not one.is_done(self.layout) and not known
         ]
+        stale = [folder for folder in stale if folder.is_dir()]
         for folder in stale:
             names = ("teardown.json", "points/*", "probe.json")
             for record in itertools.chain(*(folder.glob(name) for name in names)):
