@@ -33,7 +33,7 @@ pathvars:
 
 wildcard_constraints:
     cell=r"[A-Za-z0-9][A-Za-z0-9._-]*",
-    launch=r"\d+(-extra\d+)?",
+    launch=r"\d+(-noise)?(-extra\d+)?",
     load=r"(c\d+|r[0-9.]+)-[A-Za-z0-9-]+",
 
 

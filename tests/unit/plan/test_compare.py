@@ -6,7 +6,7 @@ from builders import PROJECT, History, campaign
 from sgmatrix.core.errors import Refusal
 from sgmatrix.core.layout import Layout
 from sgmatrix.plan.plan import make_plan, plan_record
-from sgmatrix.plan.rounds import round_of, turns
+from sgmatrix.plan.rounds import turns
 
 PAIR = {
     "name": "slots",
@@ -33,10 +33,10 @@ def test_rounds_run_in_turn_forwards_and_backwards_with_the_noise_at_their_end(t
 
     # 16 takes part in nothing, and has its one launch
     assert order(plan) == [
-        *[("4", "1"), ("8", "1"), ("16", "1"), ("4", "2")],
-        *[("4", "4"), ("8", "2"), ("4", "3")],
-        *[("4", "5"), ("8", "3"), ("4", "6")],
-        *[("4", "8"), ("8", "4"), ("4", "7")],
+        *[("4", "1"), ("8", "1"), ("16", "1"), ("4", "1-noise")],
+        *[("4", "2-noise"), ("8", "2"), ("4", "2")],
+        *[("4", "3"), ("8", "3"), ("4", "3-noise")],
+        *[("4", "4-noise"), ("8", "4"), ("4", "4")],
     ]
 
 
@@ -56,20 +56,20 @@ def test_the_launches_of_a_round_have_the_same_prompts(tmp_path):
     def seeds(cell, launch):
         return [point.seed for point in plan.launch(cell, launch).points]
 
-    assert seeds(OFF, "3") == seeds(ON, "2") == seeds(OFF, "4")
-    assert seeds(OFF, "1") == seeds(ON, "1") == seeds(OFF, "2")
-    assert seeds(OFF, "1") != seeds(OFF, "3")
+    assert seeds(OFF, "2") == seeds(ON, "2") == seeds(OFF, "2-noise")
+    assert seeds(OFF, "1") == seeds(ON, "1") == seeds(OFF, "1-noise")
+    assert seeds(OFF, "1") != seeds(OFF, "2")
 
 
 def test_rounds_above_the_least_run_only_while_undecided(tmp_path):
     plan = plan_of(tmp_path, PAIR)
     optional = {(one.cell, one.launch) for one in plan.launches if one.condition}
 
-    assert optional == {(OFF, "7"), (OFF, "8"), (ON, "4")}
+    assert optional == {(OFF, "4"), (OFF, "4-noise"), (ON, "4")}
     condition = plan.launch(ON, "4").condition
     assert condition.comparisons == ("slots",)
     assert condition.after == (
-        *[(OFF, str(n)) for n in range(1, 7)],
+        *[(OFF, f"{n}{noise}") for n in range(1, 4) for noise in ("", "-noise")],
         *[(ON, str(n)) for n in range(1, 4)],
     )
 
@@ -78,8 +78,7 @@ def test_launches_that_the_campaign_asks_for_run_in_any_case(tmp_path):
     plan = plan_of(tmp_path, PAIR, launches=4)
 
     assert {(one.cell, one.launch) for one in plan.launches if one.condition} == {
-        (OFF, "7"),
-        (OFF, "8"),
+        (OFF, "4-noise"),
     }
 
 
@@ -90,9 +89,9 @@ def test_one_baseline_of_two_pairs_is_launched_once_for_both(tmp_path):
 
     counts = {cell: sum(one.cell == cell for one in plan.launches) for cell in plan.cells}
     assert counts == {OFF: 9, ON: 4, "max-running-requests-16": 5}
-    assert plan.compared[1].rounds[4] == {"baseline": "9", "variant": "5"}
+    assert plan.compared[1].rounds[4] == {"baseline": "5", "variant": "5"}
     # round 4 is needed by the second one, whatever the first one says of its own arm
-    assert plan.launch(OFF, "7").condition is None
+    assert plan.launch(OFF, "4").condition is None
     assert plan.launch(ON, "4").condition.comparisons == ("slots",)
 
 
@@ -174,10 +173,12 @@ def test_a_cell_of_a_pair_is_repeated_with_the_prompts_of_its_rounds(tmp_path):
     plan = plan_of(tmp_path, PAIR)
     alone = plan.reproduce[OFF]
 
-    assert alone["rerun"] == {"launches": [str(n) for n in range(1, 9)], "doubled": True}
-    assert "doubled" not in plan.reproduce[ON]["rerun"]
+    names = [*(str(n) for n in range(1, 5)), *(f"{n}-noise" for n in range(1, 5))]
+    assert alone["rerun"] == {"launches": names}
+    assert plan.reproduce[ON]["rerun"] == {"launches": names[:4]}
     again = make_plan(campaign(**alone), Layout(tmp_path / "elsewhere/made-up"), PROJECT)
-    assert [point.seed for point in again.launch(OFF, "4").points] == [
+    assert {one.launch for one in again.launches} == set(names)
+    assert [point.seed for point in again.launch(OFF, "4-noise").points] == [
         point.seed for point in plan.launch(OFF, "4").points
     ]
 
@@ -192,11 +193,23 @@ def test_the_plan_s_record_holds_the_pairs_and_what_decides(tmp_path):
         ON,
         "c0002-i16-o4-random-ids",
     )
-    assert pair["rounds"][1] == {"baseline": "3", "variant": "2", "noise": "4"}
+    assert pair["rounds"][1] == {"baseline": "2", "variant": "2", "noise": "2-noise"}
     rules = {one["condition"]["rule"] for one in record["launches"] if one["condition"] is not None}
     assert len(rules) == 1
 
 
 def test_cells_without_a_pair_keep_their_order():
-    assert list(turns({"a": 2, "b": 1}, frozenset())) == [("a", "1"), ("b", "1"), ("a", "2")]
-    assert [round_of(str(n), True) for n in range(1, 5)] == [1, 1, 2, 2]
+    assert list(turns({"a": 2, "b": 1}, {})) == [("a", "1"), ("b", "1"), ("a", "2")]
+
+
+def test_a_noise_pair_that_is_added_later_leaves_what_is_measured_alone(tmp_path):
+    history = History(tmp_path, campaign(axes=AXES, launches=3))
+    for number in ("1", "2", "3"):
+        history.attempt(OFF, launch=number)
+        history.attempt(ON, launch=number)
+    given = campaign(axes=AXES, launches=3, compare=[PAIR])
+
+    plan = make_plan(given, history.layout, PROJECT)
+
+    done = {(one.cell, one.launch) for one in plan.launches if one.is_done(history.layout)}
+    assert done == {(cell, n) for cell in (OFF, ON) for n in ("1", "2", "3")}

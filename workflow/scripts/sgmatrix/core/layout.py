@@ -8,6 +8,8 @@ from pathlib import Path
 
 PROBE = "probe"
 """Stands for a launch that is not timed, in which experts are counted."""
+NOISE = "-noise"
+"""Ends the name of a baseline's second launch in a round, as in `1-noise`."""
 EXTRA = "-extra"
 """Stands between the number of a launch and that of its extra launch, as in `1-extra1`."""
 
@@ -17,10 +19,15 @@ def base_launch(launch: str) -> str:
     return launch.partition(EXTRA)[0]
 
 
-def launch_order(launch: str) -> tuple[int, int]:
-    """Return a sort key: launches by number, each before its extra launches."""
+def launch_number(launch: str) -> int:
+    """Return the number of a launch, which is its round."""
+    return int(launch.partition("-")[0])
+
+
+def launch_order(launch: str) -> tuple[int, bool, int]:
+    """Return a sort key: launches by number, then the noise, each before its extra launches."""
     base, _, extra = launch.partition(EXTRA)
-    return int(base), int(extra or 0)
+    return launch_number(base), base.endswith(NOISE), int(extra or 0)
 
 
 def _folder_name(launch: str) -> str:

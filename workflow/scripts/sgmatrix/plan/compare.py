@@ -13,6 +13,7 @@ from typing import Any
 
 from sgmatrix.core.errors import Refusal
 from sgmatrix.core.hashing import digest
+from sgmatrix.core.layout import NOISE
 from sgmatrix.plan.campaign import Campaign
 from sgmatrix.plan.cells import Cell
 from sgmatrix.plan.compare_parts import Compare
@@ -48,23 +49,9 @@ class Comparison:
         return asdict(self)
 
 
-def main_launch(number: int, *, doubled: bool) -> str:
-    """Return the launch that a cell has in a round, counted from 1."""
-    return str(2 * number - 1 if doubled else number)
-
-
 def noise_launch(number: int) -> str:
     """Return the second launch of a baseline in a round, counted from 1."""
-    return str(2 * number)
-
-
-def doubled_cells(campaign: Campaign, cells: Mapping[str, Cell]) -> frozenset[str]:
-    """Return the cells that are a baseline with a noise pair: two launches in each round."""
-    return frozenset(
-        baseline
-        for one, baseline, _ in _arms(campaign, cells)
-        if one.noise_pair and baseline is not None
-    )
+    return f"{number}{NOISE}"
 
 
 def comparisons(
@@ -82,7 +69,6 @@ def comparisons(
     Raises:
         Refusal: `config_rejected`, naming each `compare` that does not stand for one pair.
     """
-    doubled = doubled_cells(campaign, cells)
     problems: list[str] = []
     found: list[Comparison] = []
     for i, (one, baseline, variant) in enumerate(_arms(campaign, cells)):
@@ -117,10 +103,7 @@ def comparisons(
                     least=one.launches.min,
                     most=one.launches.max,
                     noise_pair=one.noise_pair,
-                    rounds=tuple(
-                        _round(number, one, baseline in doubled, variant in doubled)
-                        for number in range(1, one.launches.max + 1)
-                    ),
+                    rounds=tuple(_round(number, one) for number in range(1, one.launches.max + 1)),
                 )
             )
     if problems:
@@ -150,11 +133,8 @@ def rule_digest(comparison: Comparison) -> str:
     return digest(comparison.record())
 
 
-def _round(number: int, one: Compare, twice: bool, variant_twice: bool) -> dict[str, str]:
-    arms = {
-        "baseline": main_launch(number, doubled=twice),
-        "variant": main_launch(number, doubled=variant_twice),
-    }
+def _round(number: int, one: Compare) -> dict[str, str]:
+    arms = {"baseline": str(number), "variant": str(number)}
     return arms | ({"noise": noise_launch(number)} if one.noise_pair else {})
 
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from sgmatrix.core.files import read_json_or_none
-from sgmatrix.core.layout import Layout
+from sgmatrix.core.layout import Layout, launch_number
 from sgmatrix.plan.campaign import Campaign
 from sgmatrix.plan.cells import Cell
 from sgmatrix.plan.compare import Comparison
 from sgmatrix.plan.growth import share_out
 from sgmatrix.plan.loads import LoadPoint, load_points
 from sgmatrix.plan.overrides import Settings
-from sgmatrix.plan.rounds import Condition, conditions, round_of, turns
+from sgmatrix.plan.rounds import Condition, conditions, turns
 
 
 @dataclass(frozen=True)
@@ -78,16 +78,16 @@ def shared_out_launches(
     client: dict[str, Any],
     prompts: Mapping[str, Any],
     layout: Layout,
-    doubled: frozenset[str],
+    noisy: Mapping[str, int],
 ) -> list[tuple[str, str, tuple[LoadPoint, ...]]]:
     """Return (cell, launch, points) in the order of measuring; extra launches come last.
 
-    `doubled` are the cells with two launches in a round, as `doubled_cells` gives them.
+    `noisy` are the cells with two launches in a round, and in how many rounds.
     """
     launches: list[tuple[str, str, tuple[LoadPoint, ...]]] = []
     extras: list[tuple[str, str, tuple[LoadPoint, ...]]] = []
     warmup = campaign.warmup.model_dump()
-    for cell, number in turns({cell: how[cell].launches for cell in how}, doubled):
+    for cell, number in turns({cell: how[cell].launches for cell in how}, noisy):
         if campaign.rerun and number not in campaign.rerun.launches:
             continue
         points = {
@@ -95,7 +95,7 @@ def shared_out_launches(
             for point in load_points(
                 how[cell].load,
                 cells[cell],
-                str(round_of(number, cell in doubled)),
+                str(launch_number(number)),  # a round has the same prompts
                 client=client,
                 warmup=warmup,
                 prompts=prompts,

@@ -193,9 +193,6 @@ class Rerun(Closed):
     """Present in a cell's own record: running the file makes a new attempt of these launches."""
 
     launches: list[Name] = Field(description="launches that are repeated")
-    doubled: bool = Field(
-        False, description="two launches each had the same prompts, as in rounds of a comparison"
-    )
     recorded: dict[str, Any] | None = Field(
         None, description="what it was measured with; shown where it differs now"
     )

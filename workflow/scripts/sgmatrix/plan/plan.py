@@ -11,14 +11,14 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sgmatrix.core.layout import Layout
+from sgmatrix.core.layout import NOISE, Layout, launch_number
 from sgmatrix.core.version import HARNESS_VERSION
 from sgmatrix.plan.axes import value_text
 from sgmatrix.plan.campaign import Campaign
 from sgmatrix.plan.cells import Cell
 from sgmatrix.plan.checked_cells import checked_cells, installations_of
 from sgmatrix.plan.client import client_facts
-from sgmatrix.plan.compare import Comparison, comparisons, doubled_cells
+from sgmatrix.plan.compare import Comparison, comparisons, noise_launch
 from sgmatrix.plan.engines import Installation, engine_facts
 from sgmatrix.plan.launches import Launch, placed_launches, shared_out_launches
 from sgmatrix.plan.loads import LoadPoint
@@ -89,13 +89,15 @@ def make_plan(
     cells, how = checked_cells(campaign, matrix, engines, model, project)
     compared = comparisons(campaign, cells, {cell: how[cell].load for cell in cells})
     rerun = campaign.rerun
-    doubled = frozenset(cells) if rerun and rerun.doubled else doubled_cells(campaign, cells)
     always = {cell: settings.launches for cell, settings in how.items()}
-    counts = launches_needed(always, compared)
+    counts, noisy = launches_needed(always, compared)
+    if rerun:
+        repeated = [launch_number(name) for name in rerun.launches if name.endswith(NOISE)]
+        noisy = dict.fromkeys(cells, max(repeated, default=0))
     how = {cell: replace(settings, launches=counts[cell]) for cell, settings in how.items()}
     launches = tuple(
         placed_launches(
-            shared_out_launches(campaign, cells, how, client, prompts, layout, doubled),
+            shared_out_launches(campaign, cells, how, client, prompts, layout, noisy),
             compared,
             always,
             layout,
@@ -124,19 +126,16 @@ def make_plan(
         compared=compared,
         probes=() if rerun else probes,
         reproduce={
-            cell.id: cell_campaign(campaign, cell, how[cell.id], doubled=cell.id in doubled)
+            cell.id: cell_campaign(campaign, cell, how[cell.id], noisy.get(cell.id, 0))
             for cell in cells.values()
         },
     )
 
 
-def cell_campaign(
-    campaign: Campaign, cell: Cell, settings: Settings, *, doubled: bool
-) -> dict[str, Any]:
-    """Return the campaign file that reproduces one cell alone.
+def cell_campaign(campaign: Campaign, cell: Cell, settings: Settings, noise: int) -> dict[str, Any]:
+    """Return the campaign file that reproduces one cell alone, with all of its launches.
 
-    Its launches are repeated with the same prompts; where two of them were in a round of a
-    comparison (`doubled`), they had the same.
+    `noise` is the number of rounds in which it has a second one.
     """
     data = campaign.model_dump(exclude_none=True)
     words = {axis: str(cell.axes.get(axis) or "").split("+") for axis in ("environment", "patches")}
@@ -160,8 +159,10 @@ def cell_campaign(
         "deadlines": settings.deadlines.model_dump(),
         "compare": [],
         "rerun": {
-            "launches": [str(n) for n in range(1, settings.launches + 1)],
-            **({"doubled": True} if doubled else {}),
+            "launches": [
+                *(str(number) for number in range(1, settings.launches + 1)),
+                *(noise_launch(number) for number in range(1, noise + 1)),
+            ],
         },
     }
     return data

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sgmatrix.core.hashing import digest
-from sgmatrix.plan.compare import Comparison, main_launch, noise_launch, rule_digest
+from sgmatrix.core.layout import NOISE, launch_order
+from sgmatrix.plan.compare import Comparison, noise_launch, rule_digest
 
 
 @dataclass(frozen=True)
@@ -25,41 +26,34 @@ class Condition:
         return digest([self.rules, [[*one, attempts.get(one, 0)] for one in self.after]])
 
 
-def round_of(launch: str, doubled: bool) -> int:
-    """Return the round of a launch, from 1: what its prompts are drawn for."""
-    number = int(launch)
-    return (number + 1) // 2 if doubled else number
-
-
-def turns(counts: Mapping[str, int], doubled: frozenset[str]) -> Iterator[tuple[str, str]]:
+def turns(counts: Mapping[str, int], noisy: Mapping[str, int]) -> Iterator[tuple[str, str]]:
     """Yield (cell, launch) in the order of measuring.
 
-    A round holds one launch of each cell, and the second ones of the doubled cells at its end;
-    every second round runs backwards (ABBA), so that a drift of the machine over time falls on
-    all cells alike.
+    A round holds one launch of each cell, and the second ones of the baselines at its end; every
+    second round runs backwards (ABBA), so that a drift of the machine over time falls on all
+    cells alike.
 
     Args:
         counts: cell id to its number of launches.
-        doubled: cells with two launches in a round.
+        noisy: cell id to the number of rounds in which it has a second one.
     """
-    rounds = max(
-        (round_of(str(count), cell in doubled) for cell, count in counts.items()), default=0
-    )
-    for number in range(1, rounds + 1):
-        one = [(cell, main_launch(number, doubled=cell in doubled)) for cell in counts]
-        one += [(cell, noise_launch(number)) for cell in counts if cell in doubled]
-        there = [(cell, launch) for cell, launch in one if int(launch) <= counts[cell]]
+    for number in range(1, max(counts.values(), default=0) + 1):
+        there = [(cell, str(number)) for cell, count in counts.items() if number <= count]
+        there += [(cell, noise_launch(number)) for cell, most in noisy.items() if number <= most]
         yield from there if number % 2 else reversed(there)
 
 
-def launches_needed(always: Mapping[str, int], compared: Sequence[Comparison]) -> dict[str, int]:
-    """Return how many launches each cell has: its own number, or what its comparisons plan."""
-    counts = dict(always)
+def launches_needed(
+    always: Mapping[str, int], compared: Sequence[Comparison]
+) -> tuple[dict[str, int], dict[str, int]]:
+    """Return how many launches each cell has, and in how many rounds it has a second one."""
+    counts, noisy = dict(always), dict[str, int]()
     for one in compared:
-        for arm, cell in _arms(one):
-            most = max(int(planned[arm]) for planned in one.rounds)
-            counts[cell] = max(counts[cell], most)
-    return counts
+        for cell in (one.baseline, one.variant):
+            counts[cell] = max(counts[cell], one.most)
+        if one.noise_pair:
+            noisy[one.baseline] = max(noisy.get(one.baseline, 0), one.most)
+    return counts, noisy
 
 
 def conditions(
@@ -73,7 +67,8 @@ def conditions(
                 wants.setdefault((cell, planned[arm]), []).append((one, number))
     found = {}
     for (cell, launch), theirs in wants.items():
-        if int(launch) <= always[cell] or any(number <= one.least for one, number in theirs):
+        asked_for = not launch.endswith(NOISE) and int(launch) <= always[cell]
+        if asked_for or any(number <= one.least for one, number in theirs):
             continue
         after = {
             (earlier, planned[arm])
@@ -83,7 +78,7 @@ def conditions(
         }
         found[cell, launch] = Condition(
             comparisons=tuple(one.name for one, _ in theirs),
-            after=tuple(sorted(after, key=lambda pair: (pair[0], int(pair[1])))),
+            after=tuple(sorted(after, key=lambda pair: (pair[0], launch_order(pair[1])))),
             rules=tuple(rule_digest(one) for one, _ in theirs),
         )
     return found
