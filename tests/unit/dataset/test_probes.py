@@ -169,6 +169,77 @@ def test_rows_that_are_filled_with_distinct_experts_may_read_a_token_s_whole_top
     assert "on" in doubts(one, probe({1: 8.0}, own=8), fill="repeat")
 
 
+def filled(batch, experts, top_k, k0, times=1000):
+    """Distinct experts of rows that share, and are filled up from their own best; even routing."""
+    rng = random.Random(20251104)
+    counts = []
+    for _ in range(times):
+        rows = [rng.sample(range(experts), experts) for _ in range(batch)]
+        opened = {one for row in rows for one in row[:k0]}
+        read = set(opened)
+        for row in rows:
+            shared = [one for one in row[k0:] if one in opened][: top_k - k0]
+            lacks = top_k - k0 - len(shared)
+            read |= set([one for one in row[k0:] if one not in opened][:lacks])
+        counts.append(len(read))
+    return counts
+
+
+@pytest.mark.parametrize("k0", [1, 2])
+@pytest.mark.parametrize("experts", [8, 16, 128])
+def test_a_right_core_that_fills_its_rows_is_not_doubted_at_any_batch(doubts, experts, k0):
+    shape = {"experts": experts, "top_k": 4}
+    on = {}
+    for batch in (1, 2, 3, 4, 8, 16):
+        counts = filled(batch, experts, 4, k0)
+        on |= probe(
+            {batch: statistics.fmean(counts)}, sd=statistics.stdev(counts), steps=1000, **shape
+        )["batches"]
+    means = {int(batch): expected_distinct(int(batch), experts=experts, own=4) for batch in on}
+    off = probe(means, own=4, **shape)
+
+    assert doubts({"batches": on}, off, k0=k0, fill="distinct") == {}
+    assert doubts({"batches": on}, off, k0=k0, fill="repeat") != {}
+
+
+def test_two_rows_that_are_filled_add_what_each_lacks_and_no_more(doubts):
+    # 1 expert that both open, and 3 more of each row's own: 7. Without the reference's 8 in the way.
+    limits = {"experts": 1000, "top_k": 4, "own": 1}
+    off = probe({2: 8.0}, **limits)
+
+    assert doubts(probe({2: 7.0}, **limits), off, k0=1, fill="distinct") == {}
+    (why,) = doubts(probe({2: 7.9}, **limits), off, k0=1, fill="distinct").values()
+    assert "k0 = 1, fill = distinct allows 1 to 7.0" in why
+
+
+def test_rows_of_a_batch_that_opened_enough_lack_none_and_are_doubted_as_any_other(doubts):
+    # 64 tokens that open 4 of 128 each read 111.2; 4 + 64 x 1 are fewer than that
+    near = {"top_k": 5}
+    off = probe({64: 128.0}, **near)
+
+    assert doubts(probe({64: 111.2}, **near), off, fill="distinct") == {}
+    assert "on" in doubts(probe({64: 128.0}, **near), off, fill="distinct")
+
+
+@pytest.mark.parametrize("limit", [{"k_max": 4}, {"max_rank": 5}])
+def test_a_row_that_may_not_take_what_is_open_lacks_some_at_any_batch(doubts, limit):
+    # 111.2 of the batch and one more of each row, bounded by the arm without OEA
+    near = {"top_k": 5}
+
+    assert doubts(probe({64: 119.0}, **near), probe({64: 119.0}), fill="distinct", **limit) == {}
+    assert "on" in doubts(probe({64: 119.0}, **near), probe({64: 119.0}), fill="distinct")
+    assert "on" in doubts(probe({64: 128.0}, **near), probe({64: 119.0}), fill="distinct", **limit)
+
+
+def test_below_p_1_a_token_may_open_one_expert_alone(doubts):
+    few, off = probe({1: 2.1}), probe({1: 8.0}, own=8)
+
+    assert doubts(few, off, p=0.5) == {}
+    assert "on" in doubts(few, off) and "on" in doubts(few, off, p=1.0)
+    (why,) = doubts(probe({1: 0.9}), off, p=0.5).values()
+    assert "read 0.9 distinct experts at batch 1, k0 = 4, p = 0.5 allows 1 to 4.0" in why
+
+
 @pytest.mark.parametrize(
     ("on", "changes"),
     [

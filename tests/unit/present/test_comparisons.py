@@ -333,15 +333,15 @@ def test_a_core_that_was_not_compared_is_not_called_compared(oea):
 
 def test_a_probe_that_read_too_many_experts_leaves_no_verdict_about_its_cell(oea):
     oea.rounds(baseline=BASE, variant=BETTER)
-    probed(oea, on=6.0)  # two tokens with two experts each open four at the most
+    probed(oea, on=7.0)  # two tokens that open the same two and are filled to four read six
 
     section = Section(oea.page())
 
     assert section.notes == ["note"]
     assert "oea2 is no verdict (no round has a value of both arms)" in section.text
     assert (
-        "the points with OEA on are left out: the probe read 6.0 distinct experts at batch 2, "
-        "k0 = 2 allows 2 to 4.0"
+        "the points with OEA on are left out: the probe read 7.0 distinct experts at batch 2, "
+        "k0 = 2, fill = distinct allows 2 to 6.0"
     ) in section.text
     assert "0 pairs of launches, 3 left out" in section.text
     assert {row["validity"] for row in read_points(oea.points)[1] if row["cell"] == "oea2"} == {

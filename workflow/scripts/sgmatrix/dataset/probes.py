@@ -2,8 +2,9 @@
 
 Of B tokens with k0 experts of their own choice out of E, each drawn evenly and by itself, a step
 reads E (1 - (1 - k0/E)^B) distinct experts in the mean. Uneven routing reads fewer. OEA adds none
-to them but where a row would be left with fewer than k (`fill: distinct`). What reads more, beyond
-chance, runs something else.
+to them but where a row would be left with fewer than k (`fill: distinct`), and then from the row's
+own k best, so that no more are read than without OEA. What reads more, beyond chance, runs
+something else.
 
 Source    counting argument; on an H200 a right kernel met it within 4 %, one that was wrong missed
           it by 10 to 27 % (docs/oea.md).
@@ -85,20 +86,48 @@ def probe_doubts(layout: Layout, plan: Mapping[str, Any]) -> dict[str, str]:
 def _doubt(
     on: Mapping[str, Any], off: Mapping[str, Any], settings: Mapping[str, Any]
 ) -> str | None:
-    k0 = settings["k0"]
+    least = _least(settings)
+    distinct = settings.get("fill") == "distinct"
     for batch, seen in (on.get("batches") or {}).items():
-        most = expected_distinct(int(batch), experts=seen["experts"], own=k0)
+        most = _most(int(batch), seen, settings)
         if batch in (off.get("batches") or {}):
             most = min(most, off["batches"][batch]["activated_mean"])
-        if settings.get("fill") == "distinct":
-            most = max(most, seen["top_k"])
-        read, chance = seen["activated_mean"], _chance(seen, int(batch), k0)
-        if read < k0 * (1 - _SLACK) or read > most * (1 + _SLACK) + chance:
+        read = seen["activated_mean"]
+        # rows that are filled vary as their whole top-k does
+        owns = (settings["k0"], seen["top_k"]) if distinct else (settings["k0"],)
+        chance = max(_chance(seen, int(batch), own) for own in owns)
+        if read < least * (1 - _SLACK) or read > most * (1 + _SLACK) + chance:
+            given = {"k0": settings["k0"], "p": settings.get("p", 1.0)}
+            said = [f"{name} = {one:g}" for name, one in given.items() if name == "k0" or one < 1]
+            said += ["fill = distinct"] if distinct else []
             return (
                 f"the probe read {read:.1f} distinct experts at batch {batch}, "
-                f"k0 = {k0} allows {k0} to {most:.1f}"
+                f"{', '.join(said)} allows {least} to {most:.1f}"
             )
     return None
+
+
+def _least(settings: Mapping[str, Any]) -> int:
+    """Return how many experts a token opens itself at least; below p = 1 one may be enough."""
+    least: int = settings["k0"] if settings.get("p", 1.0) >= 1 else 1
+    return least
+
+
+def _most(batch: int, seen: Mapping[str, Any], settings: Mapping[str, Any]) -> float:
+    """Return how many distinct experts a step may read in the mean, whatever its router prefers.
+
+    Rows that are filled with distinct experts lack none once the batch has opened k: only below
+    that do they add to it, most where all tokens open the same. With `k_max` or `max_rank` a row
+    may leave what the batch has opened, and lack some at any batch size.
+    """
+    shared = expected_distinct(batch, experts=seen["experts"], own=settings["k0"])
+    if settings.get("fill") != "distinct":
+        return shared
+    least, top_k, experts = _least(settings), int(seen["top_k"]), float(seen["experts"])
+    lacking = batch * (top_k - least)
+    if settings.get("max_rank") is not None or (settings.get("k_max") or top_k) < top_k:
+        return min(shared + lacking, experts)
+    return min(max(shared, least + lacking), experts)
 
 
 def experts_table(layout: Layout, provenance: Mapping[str, Any]) -> pa.Table:
