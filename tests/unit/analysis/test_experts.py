@@ -2,7 +2,13 @@
 
 import pytest
 
-from sgmatrix.analysis.experts import BatchEffect, batch_effects, cause, quality_of
+from sgmatrix.analysis.experts import (
+    BatchEffect,
+    bandwidth_of,
+    batch_effects,
+    cause,
+    quality_of,
+)
 
 MIB = 2**20
 
@@ -70,7 +76,15 @@ def effect(drop=0.2, saves_ms=1.0):
     ("found", "verdict", "tpot_ms", "want"),
     [
         (effect(), "better", 10.0, "gain"),
-        (None, "better", None, "gain"),  # it is faster, whatever was counted
+        (effect(saves_ms=None), "better", 10.0, "gain"),  # fewer, of whatever size
+        # it is better, but nobody saw fewer experts
+        (None, "better", 10.0, "better_unexplained"),
+        (effect(drop=None), "better", 10.0, "better_unexplained"),
+        (effect(drop=0.029), "better", 10.0, "better_without"),
+        (effect(drop=0.0, saves_ms=0.0), "better", 10.0, "better_without"),
+        (effect(drop=-0.1, saves_ms=-1.0), "better", 10.0, "better_without"),
+        # a metric that is not the time of a step
+        (effect(), "better", None, "better_unexplained"),
         (effect(drop=0.029), "worse", 10.0, "no_fewer_experts"),
         (effect(drop=-0.5, saves_ms=-1.0), "no_difference", 10.0, "no_fewer_experts"),
         # 1 ms of 10 ms is ten times the bound of 1 %
@@ -98,6 +112,44 @@ def test_fewer_experts_that_save_less_than_a_larger_bound_are_no_overhead():
     assert why == "not_expert_bound"
 
 
+@pytest.mark.parametrize("verdict", ["better", "worse", "no_difference", "undecided"])
+def test_of_arms_that_differ_in_more_than_oea_no_cause_is_told(verdict):
+    why = cause(effect(), verdict=verdict, tpot_off_ms=10.0, bound_percent=1.0, confounded=True)
+
+    assert why == "confounded"
+
+
+# --- the bandwidth ---
+
+
+def test_the_larger_bandwidth_is_that_of_the_device_whichever_arm_measured_it():
+    slow, fast = probe(5e8, b8=50.0), probe(1e9, b8=40.0)
+
+    (one,) = batch_effects(slow, fast, expert_bytes=1e6, ranks=1)
+    (other,) = batch_effects(
+        {**slow, **probe(1e9, b8=50.0)}, {**fast, **probe(5e8, b8=40.0)}, expert_bytes=1e6, ranks=1
+    )
+
+    assert one.predicted_ms == other.predicted_ms == pytest.approx(40.0)  # 10 x 1e6 x 4 / 1e9 s
+
+
+@pytest.mark.parametrize(
+    ("off", "on", "largest", "apart"),
+    [
+        (1e9, 8.1e8, 1e9, False),
+        (1e9, 7.9e8, 1e9, True),
+        (7.9e8, 1e9, 1e9, True),
+        (None, 5e8, 5e8, False),
+        (5e8, None, 5e8, False),
+        (None, None, None, False),
+    ],
+)
+def test_bandwidths_more_than_a_fifth_apart_are_told_apart(off, on, largest, apart):
+    found = bandwidth_of(probe(off), probe(on))
+
+    assert (found.largest, found.apart) == (largest, apart)
+
+
 # --- the quality ---------------------------------------------------------------------------------
 
 
@@ -114,7 +166,25 @@ def test_quality_is_the_difference_of_the_means_with_its_error_over_the_texts():
     assert (found.off, found.on) == (-2.0, pytest.approx(-2.2))
     assert found.difference == pytest.approx(-0.2)
     assert found.standard_error == pytest.approx(0.1 / 3**0.5)
-    assert (found.tokens, found.why_not) == (9, None)
+    assert (found.tokens, found.texts, found.alike, found.why_not) == (9, 3, False, None)
+
+
+# log(1/32768), as a real engine with random weights answered it, over texts of several lengths
+UNIFORM = (-10.3972063068804, -10.397207260583821, -10.397206624781541)
+
+
+@pytest.mark.parametrize(
+    ("off", "on", "want"),
+    [
+        (UNIFORM, UNIFORM, True),
+        (UNIFORM, (*UNIFORM[:2], -10.3973), False),
+        ((-1.0, -2.0), (-1.0, -2.0), False),  # both arms alike, but the model tells texts apart
+        ((-1.0, -1.0), (-2.0, -2.0), False),
+        ((-1.0,), (-1.0,), False),
+    ],
+)
+def test_a_model_that_finds_every_token_as_likely_is_known_by_it(off, on, want):
+    assert quality_of(told(*off), told(*on)).alike is want
 
 
 def test_one_text_has_no_error():

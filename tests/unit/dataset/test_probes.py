@@ -203,7 +203,7 @@ def test_a_right_core_that_fills_its_rows_is_not_doubted_at_any_batch(doubts, ex
 
 
 def test_two_rows_that_are_filled_add_what_each_lacks_and_no_more(doubts):
-    # 1 expert that both open, and 3 more of each row's own: 7. Without the reference's 8 in the way.
+    # 1 expert that both open, and 3 more of each row's own: 7; the arm without OEA reads 8
     limits = {"experts": 1000, "top_k": 4, "own": 1}
     off = probe({2: 8.0}, **limits)
 

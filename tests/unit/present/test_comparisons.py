@@ -8,7 +8,7 @@ import pytest
 from builders import campaign, with_plugin
 from compared import HIGH, LOW, Compared, pair
 from sgmatrix.present.check import check
-from sgmatrix.present.comparisons import CAUSES
+from sgmatrix.present.oea_view import CAUSES, other_differences
 from sgmatrix.present.points import read_points
 
 AXES = {"max_running_requests": [4, 8]}
@@ -240,14 +240,14 @@ def test_experts_bytes_and_quality_stand_beside_the_verdict(oea):
     # 3 of 7 experts fewer, at 1 ms each; TPOT off is 14.42 ms
     assert (
         f"{CAUSES['gain']}: 7.0 to 4.0 distinct experts per step and layer at batch 2 (-43 %); "
-        "reading them takes 3 ms per step, 21 % of TPOT."
+        "reading those that it leaves out takes 3 ms per step, 21 % of TPOT."
     ) in section.text
     assert "1 rank proved that OEA runs (eager core, k0 = 2), compared with the reference" in (
         section.text
     )
     assert (
         "mean log-probability per token -1.5000 off, -1.7500 on, difference -0.2500 ± 0.0500, "
-        "over 46 tokens"
+        "over 46 tokens of 2 texts forced"
     ) in section.text
     rows = {row["batch"]: row for row in section.rows(1)}
     assert list(rows["2"].values())[:5] == ["2", "7.00", "4.00", "-43 %", "3"]
@@ -263,6 +263,7 @@ def test_experts_bytes_and_quality_stand_beside_the_verdict(oea):
     ("why", "variant", "probes"),
     [
         ("gain", BETTER, {}),
+        ("better_without", BETTER, {"off": 4.1}),
         ("no_fewer_experts", WORSE, {"off": 4.1}),
         ("not_expert_bound", WORSE, {"bandwidth": BANDWIDTH * 1000}),  # 3 µs of 14 ms
         ("router_overhead", WORSE, {}),
@@ -278,6 +279,96 @@ def test_each_cause_is_said_in_words(oea, why, variant, probes):
 
     assert f"{CAUSES[why]}: {probes.get('off', 7.0)} to 4.0 distinct" in section.text
     assert not [text for name, text in CAUSES.items() if name != why and text in section.text]
+
+
+def test_a_gain_without_probes_is_not_put_down_to_experts(oea):
+    oea.rounds(baseline=BASE, variant=BETTER)
+
+    text = Section(oea.page()).text
+
+    assert f"{CAUSES['better_unexplained']}: the batch size that decides was not probed" in text
+    assert "reads fewer" not in text
+
+
+BOTH = {
+    "axes": {"oea": ["off", {"k0": 2}], "max_running_requests": [4, 8]},
+    "design": "full",
+    "exclude": [
+        {"oea": "off", "max_running_requests": 8},
+        {"oea": {"k0": 2}, "max_running_requests": 4},
+    ],
+    "compare": [OEA],
+}
+
+
+def test_arms_that_differ_in_a_second_axis_name_it_and_no_cause(tmp_path):
+    both = Compared(tmp_path, with_plugin(**BOTH))
+    off, on = both.plan["cells"]
+    both.rounds(baseline=BASE, variant=BETTER)
+    both.probe(off, **counts(b2=7.0), quality=quality(-1.5))
+    both.probe(on, **counts(b2=4.0), quality=quality(-1.5))
+
+    text = Section(both.page()).text
+
+    assert (
+        f"{CAUSES['confounded']}: max_running_requests: 4 and 8; 7.0 to 4.0 distinct experts"
+        in text
+    )
+    assert "faster for it" not in text
+
+
+@pytest.mark.parametrize(
+    ("changes", "want"),
+    [
+        ({}, []),
+        ({"axes": {"oea": {"k0": 2}}, "env": {"OEA_ENABLE": "1"}}, []),
+        ({"flags": {"a": 2}}, ["a: 1 and 2"]),  # of an override
+        ({"flags": {}}, ["a: 1 and not set"]),
+        ({"env": {"OEA_ENABLE": "1", "X": "y"}}, ["X: not set and y"]),
+        ({"engine": "other"}, ["engine: not the same"]),
+        # an axis says it all
+        ({"axes": {"oea": "off", "a": 2}, "flags": {"a": 2}}, ["a: not set and 2"]),
+    ],
+)
+def test_what_two_arms_differ_in_beside_oea_is_named(changes, want):
+    one = {
+        "axes": {"oea": "off"},
+        "flags": {"a": 1},
+        "env": {"OEA_ENABLE": "0"},
+        "engine": "standin",
+        "patches": {},
+    }
+
+    assert other_differences(one, {**one, **changes}) == want
+
+
+def test_bandwidths_that_differ_are_both_named_and_the_larger_one_counts(oea):
+    oea.rounds(baseline=BASE, variant=WORSE)
+    probed(oea)
+    oea.probe("oea-off", **counts(b2=7.0), memory_bandwidth_bytes_s=2 * BANDWIDTH)
+
+    section = Section(oea.page())
+
+    assert (
+        "Memory bandwidth measured there: 0.393 GB/s, the larger of 0.393 with OEA off and 0.197 "
+        "with OEA on: something else used the device"
+    ) in section.text
+    assert "leaves out takes 1.5 ms per step" in section.text  # half of 3
+
+
+def test_a_model_that_knows_nothing_has_no_quality_that_could_differ(oea):
+    oea.rounds(baseline=BASE, variant=WORSE)
+    same = quality(-10.3972)
+    oea.probe("oea-off", **counts(b2=7.0), quality=same)
+    oea.probe("oea2", **counts(b2=4.0), quality=same)
+
+    text = Section(oea.page()).text
+
+    assert (
+        "Quality: every token was as likely in both arms, as of a model that knows nothing "
+        "(-10.3972 per token, over 46 tokens of 2 texts): it tells nothing of OEA."
+    ) in text
+    assert "difference +0.0000" not in text
 
 
 def test_without_probes_nothing_is_counted_and_the_page_says_so(oea):

@@ -15,10 +15,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Cause = Literal["no_fewer_experts", "not_expert_bound", "router_overhead", "gain", "unknown"]
+Cause = Literal[
+    "gain",
+    "better_without",
+    "better_unexplained",
+    "no_fewer_experts",
+    "not_expert_bound",
+    "router_overhead",
+    "confounded",
+    "unknown",
+]
 
 _FEWER = 0.03
 """Share of experts below which a drop is none."""
+_APART = 0.2
+"""Share by which two measurements of one bandwidth may differ before it is said."""
+_ALIKE = 1e-5
+"""Of log-probabilities: single precision, summed over a text."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +57,36 @@ class Quality:
     standard_error: float | None
     """Of the difference, over the texts."""
     tokens: int
+    texts: int
+    alike: bool
+    """Every text was as likely as any other, in both arms: the model tells no token apart."""
     why_not: str | None
     """Why it was not measured; None where it was."""
+
+
+@dataclass(frozen=True)
+class Bandwidth:
+    """Memory bandwidth of the device, in bytes/s, as both probes measured it."""
+
+    off: float | None
+    on: float | None
+
+    @property
+    def largest(self) -> float | None:
+        """What the device can do: others that use it make a measurement smaller, never larger."""
+        return max((one for one in (self.off, self.on) if one), default=None)
+
+    @property
+    def apart(self) -> bool:
+        """The smaller is more than 20 % below the larger: one was disturbed."""
+        if not self.off or not self.on:
+            return False
+        return min(self.off, self.on) < (1 - _APART) * max(self.off, self.on)
+
+
+def bandwidth_of(off: Mapping[str, Any], on: Mapping[str, Any]) -> Bandwidth:
+    """Return the bandwidth that two probes (`probe.json`; empty: there is none) measured."""
+    return Bandwidth(*(probe.get("memory_bandwidth_bytes_s") for probe in (off, on)))
 
 
 def batch_effects(
@@ -64,7 +105,7 @@ def batch_effects(
         ranks: over which each expert's weights, or the experts, are spread.
     """
     batches = sorted({*map(int, off.get("batches") or {}), *map(int, on.get("batches") or {})})
-    bandwidth = on.get("memory_bandwidth_bytes_s") or off.get("memory_bandwidth_bytes_s")
+    bandwidth = bandwidth_of(off, on).largest
     effects = []
     for batch in batches:
         before, after = (_at(probe, batch) for probe in (off, on))
@@ -85,22 +126,33 @@ def _at(probe: Mapping[str, Any], batch: int) -> Mapping[str, Any]:
 
 
 def cause(
-    effect: BatchEffect | None, *, verdict: str, tpot_off_ms: float | None, bound_percent: float
+    effect: BatchEffect | None,
+    *,
+    verdict: str,
+    tpot_off_ms: float | None,
+    bound_percent: float,
+    confounded: bool = False,
 ) -> Cause:
     """Return why OEA helped or did not, at the load point that decides.
+
+    A gain is put down to experts only where fewer were read, in steps whose time decides, and
+    nothing else differs.
 
     Args:
         effect: of the batch size of that load point; None: it was not probed.
         verdict: of the comparison there.
-        tpot_off_ms: with OEA off.
+        tpot_off_ms: with OEA off; None: another metric decides.
         bound_percent: difference below which both are as good.
+        confounded: the arms differ in more than OEA.
     """
-    if verdict == "better":
-        return "gain"
+    if confounded:
+        return "confounded"
     if effect is None or effect.drop_share is None:
-        return "unknown"
+        return "better_unexplained" if verdict == "better" else "unknown"
     if effect.drop_share < _FEWER:
-        return "no_fewer_experts"
+        return "better_without" if verdict == "better" else "no_fewer_experts"
+    if verdict == "better":
+        return "gain" if tpot_off_ms else "better_unexplained"
     if effect.predicted_ms is None or not tpot_off_ms:
         return "unknown"
     if 100 * effect.predicted_ms / tpot_off_ms < bound_percent:
@@ -114,8 +166,10 @@ def quality_of(off: Mapping[str, Any], on: Mapping[str, Any]) -> Quality:
     for name, part in zip(("off", "on"), parts, strict=True):
         if "logprob_mean" not in part:
             why = part.get("not_measured") or "there is no probe"
-            return Quality(None, None, None, None, 0, f"OEA {name}: {why}")
-    pairs = _paired(parts[0]["logprob_by_text"], parts[1]["logprob_by_text"])
+            return Quality(None, None, None, None, 0, 0, False, f"OEA {name}: {why}")
+    texts = [part["logprob_by_text"] for part in parts]
+    pairs = _paired(*texts)
+    every = [one for arm in texts for one in arm]
     spread = statistics.stdev(pairs) / math.sqrt(len(pairs)) if len(pairs) > 1 else None
     return Quality(
         off=parts[0]["logprob_mean"],
@@ -123,6 +177,9 @@ def quality_of(off: Mapping[str, Any], on: Mapping[str, Any]) -> Quality:
         difference=parts[1]["logprob_mean"] - parts[0]["logprob_mean"],
         standard_error=spread,
         tokens=parts[1]["tokens"],
+        texts=len(pairs),
+        # two texts or more: a single one that is as likely in both arms is no sign
+        alike=len(pairs) > 1 and max(every) - min(every) <= _ALIKE,
         why_not=None,
     )
 

@@ -25,8 +25,8 @@ from sgmatrix.present.comparisons import (
     comparison_views,
     interval_text,
     signed_percent,
-    whole_percent,
 )
+from sgmatrix.present.oea_view import whole_percent
 from sgmatrix.present.outcome import Outcome, outcome, rerun_command
 from sgmatrix.present.plots import COLOURS, MUTED, PAGE, Curve, Mark, draw
 from sgmatrix.present.points import Row, csv_text, read_points
