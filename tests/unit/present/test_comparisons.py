@@ -429,7 +429,9 @@ def test_a_probe_that_read_too_many_experts_leaves_no_verdict_about_its_cell(oea
     section = Section(oea.page())
 
     assert section.notes == ["note"]
-    assert "oea2 is no verdict (no round has a value of both arms)" in section.text
+    assert (
+        "oea2 is no verdict (3 of 3 rounds have no value of both arms that may be compared)"
+    ) in section.text
     assert (
         "the points with OEA on are left out: the probe read 7.0 distinct experts at batch 2, "
         "k0 = 2, fill = distinct allows 2 to 6.0"

@@ -83,19 +83,27 @@ def test_a_difference_that_may_matter_is_not_called_small(sign):
 
 
 @pytest.mark.parametrize(
-    ("logs", "text"),
+    ("logs", "why"),
     [
-        ([], "no verdict (no launch of both arms)"),
-        ([None, None, None], "no verdict (no round has a value of both arms)"),
-        ([0.5], "no verdict (one launch per arm)"),
-        ([0.5, None, None], "no verdict (one launch per arm)"),
-        ([0.5, 0.5, None], "no verdict (two launches per arm)"),
+        ([], "no launch of both arms"),
+        ([None] * 3, "3 of 3 rounds have no value of both arms that may be compared"),
+        ([None], "1 of 1 round has no value of both arms that may be compared"),
+        ([0.5], "one launch per arm"),
+        (
+            [0.5, None, None],
+            "one launch per arm: 2 of 3 rounds have no value of both arms that may be compared",
+        ),
+        (
+            [0.5, 0.5, None],
+            "two launches per arm: 1 of 3 rounds has no value of both arms that may be compared",
+        ),
+        ([0.5, 0.5], "two launches per arm"),
     ],
 )
-def test_fewer_than_three_pairs_have_no_verdict(logs, text):
+def test_fewer_than_three_pairs_have_no_verdict(logs, why):
     found = only(logs)
 
-    assert found.text == text
+    assert found.text == f"no verdict ({why})"
     assert (found.p, found.interval_pct, found.more_launches) == (None, None, None)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sgmatrix.analysis.ab.inputs import PAIRS_NEEDED
 from sgmatrix.analysis.ab.judge import PAIRS_CAP, Verdict
 
 
@@ -68,12 +69,19 @@ class Result:
 
     def _why_none(self) -> str:
         if self.pairs == 0:
-            return (
-                "no round has a value of both arms" if self.left_out else "no launch of both arms"
-            )
-        if self.pairs < 3:
-            return "one launch per arm" if self.pairs == 1 else "two launches per arm"
+            return self._left_out_text() if self.left_out else "no launch of both arms"
+        if self.pairs < PAIRS_NEEDED:
+            few = "one launch per arm" if self.pairs == 1 else "two launches per arm"
+            return f"{few}: {self._left_out_text()}" if self.left_out else few
         return f"{self.pairs} launches per arm, fewer than the campaign's minimum"
+
+    def _left_out_text(self) -> str:
+        rounds = self.pairs + self.left_out
+        have = "has" if self.left_out == 1 else "have"
+        return (
+            f"{self.left_out} of {rounds} round{'' if rounds == 1 else 's'} {have} no value of "
+            "both arms that may be compared"
+        )
 
 
 @dataclass(frozen=True)
