@@ -8,6 +8,7 @@ import pytest
 from builders import campaign, with_plugin
 from compared import HIGH, LOW, Compared, pair
 from sgmatrix.present.check import check
+from sgmatrix.present.comparisons import effect_text, heading, interval_text, sentence
 from sgmatrix.present.oea_view import CAUSES, other_differences
 from sgmatrix.present.points import read_points
 
@@ -114,7 +115,9 @@ def test_what_is_not_decided_claims_nothing(slots):
 
     section = Section(slots.page())
 
-    assert re.search(rf"pair: {ON} is undecided \(.* launch(es)? per arm needed\)", section.text)
+    assert re.search(
+        rf"pair: {ON} against {OFF}: undecided \(.* launch(es)? per arm needed\)", section.text
+    )
     assert section.notes == ["note"]
     assert not {"text better", "text doubt"} & set(section.classes)
     assert "is not decided after 3 of 5 launches per arm." in section.text
@@ -123,7 +126,7 @@ def test_what_is_not_decided_claims_nothing(slots):
 def test_before_the_first_launch_every_number_is_blank(slots):
     section = Section(slots.page())
 
-    assert f"{ON} is no verdict (no launch of both arms)" in section.text
+    assert f"{ON} against {OFF}: no verdict (no launch of both arms)" in section.text
     assert ", interval" not in section.text
     for row in section.rows(0):
         blank = [
@@ -187,6 +190,103 @@ def test_one_that_was_needed_and_did_not_run_is_not_excused(slots):
 
     with pytest.raises(Exception, match=f"{ON}: not run: 4 of 10 points were measured"):
         check(slots.layout, slots.collect())
+
+
+# --- the wording ---
+
+
+def told(effect, low, high, verdict="undecided", **more):
+    row = {
+        "baseline": "A",
+        "variant": "B",
+        "effect_percent": effect,
+        "interval_low_percent": low,
+        "interval_high_percent": high,
+        "verdict": verdict,
+        "verdict_text": verdict,
+        **more,
+    }
+    return effect_text(row), interval_text(row)
+
+
+@pytest.mark.parametrize(
+    ("row", "want"),
+    [
+        ((None, None, None), ("", "")),
+        ((2.04, None, None), ("+2.0 %", "")),
+        ((2.04, -1.0, 5.0), ("+2.0 %", "-1.0 to +5.0 %")),
+        ((0.0, -0.04, 0.04), ("0.00 %", "-0.04 to +0.04 %")),
+        # half width 0.035: two decimals
+        ((-0.04, -0.075, -0.005, "undecided"), ("-0.04 %", "-0.07 to -0.01 %")),
+        # half width 0.45 asks for one, but an end of 0.04 is why it is better
+        ((-0.49, -0.94, -0.04, "better"), ("-0.49 %", "-0.94 to -0.04 %")),
+        ((-0.49, -0.94, -0.04, "undecided"), ("-0.5 %", "-0.9 to 0.0 %")),
+        # every pair alike: no width
+        ((-0.25, -0.25, -0.25, "better"), ("-0.2 %", "-0.2 to -0.2 %")),
+        ((0.0, 0.0, 0.0), ("0.0 %", "0.0 to 0.0 %")),
+        ((1e-9, 1e-9, 1e-9, "worse"), ("0.000000 %", "0.000000 to 0.000000 %")),
+    ],
+)
+def test_a_change_has_as_many_decimals_as_its_interval_needs(row, want):
+    assert told(*row) == want
+
+
+@pytest.mark.parametrize(
+    ("verdict", "text", "want"),
+    [
+        ("better", "better", "B is better than A"),
+        ("worse", "worse", "B is worse than A"),
+        (
+            "no_difference",
+            "no difference larger than 1 %",
+            "B shows no difference larger than 1 % from A",
+        ),
+        ("undecided", "undecided (x)", "B against A: undecided (x)"),
+        ("no_verdict", "no verdict (y)", "B against A: no verdict (y)"),
+    ],
+)
+def test_the_heading_is_a_sentence_whatever_the_verdict(verdict, text, want):
+    row = {"baseline": "A", "variant": "B", "verdict": verdict, "verdict_text": text}
+
+    assert heading(row) == want
+
+
+def test_a_text_becomes_a_sentence_and_one_that_is_stays_as_it_is():
+    assert sentence("every pair, TPOT") == "Every pair, TPOT."
+    assert sentence("Why?") == "Why?"
+    assert sentence("") == "."
+
+
+# --- beside the headline ---
+
+
+def headline_text(page):
+    plain = re.sub(r"<[^>]+>", " ", page[page.index('aria-label="Headline"') :])
+    return " ".join(plain[: plain.index("Comparisons")].split())
+
+
+def test_the_headline_of_two_compared_cells_tells_their_verdict(slots):
+    for number, (before, after) in enumerate(zip(BASE, UNSURE, strict=True)):
+        planned = slots.plan["comparisons"][0]["rounds"][number]
+        slots.measured(OFF, planned["baseline"], rates={1: 64, 2: 100}, itl_s=before / 1e3)
+        slots.measured(ON, planned["variant"], rates={1: 64, 2: 125}, itl_s=after / 1e3)
+    slots.skip_rest()
+
+    text = headline_text(slots.page())
+
+    verdict = slots.table[1]["verdict_text"]
+    assert verdict.startswith("undecided")
+    assert (
+        f"against the base +25.0 % tpot_ms_mean, by pairs of launches: {verdict} ( pair ); {OFF}:"
+    ) in text
+    assert "less than launches of one cell differ" not in text
+    assert "of cells that are compared by pairs of launches, their own verdict holds" in text
+
+
+def test_a_headline_of_cells_that_are_not_compared_names_no_comparison(slots):
+    slots.rounds(baseline=BASE, variant=UNSURE)  # as much throughput: the base is the best cell
+
+    assert "by pairs of launches:" not in headline_text(slots.page())
 
 
 # --- OEA -----------------------------------------------------------------------------------------
@@ -377,7 +477,7 @@ def test_without_probes_nothing_is_counted_and_the_page_says_so(oea):
     section = Section(oea.page())
 
     assert (
-        "why it is, or is not, faster is not known: the batch size that decides was not probed in "
+        "Why it is, or is not, faster is not known: the batch size that decides was not probed in "
         "both arms."
     ) in section.text
     assert "OEA off was not probed; OEA on was not probed" in section.text
@@ -393,7 +493,7 @@ def test_a_probe_that_failed_is_named_with_its_reason_and_the_rest_stays_blank(o
 
     section = Section(oea.page())
 
-    assert "the probe with OEA on failed: server_crash: RuntimeError: x" in section.text
+    assert "The probe with OEA on failed: server_crash: RuntimeError: x" in section.text
     assert "Quality not measured: OEA on: there is no probe." in section.text
     rows = {row["batch"]: row for row in section.rows(1)}
     assert list(rows["2"].values())[:5] == ["2", "7.00", "", "", ""]
@@ -430,10 +530,11 @@ def test_a_probe_that_read_too_many_experts_leaves_no_verdict_about_its_cell(oea
 
     assert section.notes == ["note"]
     assert (
-        "oea2 is no verdict (3 of 3 rounds have no value of both arms that may be compared)"
+        "oea2 against oea-off: no verdict (3 of 3 rounds have no value of both arms that may be "
+        "compared)"
     ) in section.text
     assert (
-        "the points with OEA on are left out: the probe read 7.0 distinct experts at batch 2, "
+        "The points with OEA on are left out: the probe read 7.0 distinct experts at batch 2, "
         "k0 = 2, fill = distinct allows 2 to 6.0"
     ) in section.text
     assert "0 pairs of launches, 3 left out" in section.text

@@ -22,15 +22,15 @@ from sgmatrix.dataset.probes import probe_doubts, probe_of
 Row = Mapping[str, Any]
 
 CAUSES: Mapping[Cause, str] = {
-    "gain": "it reads fewer experts, and is faster for it",
-    "better_without": "it is better, and not by fewer experts: it reads as many as without OEA",
-    "better_unexplained": "it is better; whether by fewer experts is not known",
-    "no_fewer_experts": "no fewer experts: the tokens of a batch choose as many as without it",
-    "not_expert_bound": "not expert-bound: reading fewer experts can save less than the bound",
-    "router_overhead": "router overhead: fewer experts should save more than the bound, and do "
+    "gain": "It reads fewer experts, and is faster for it",
+    "better_without": "It is better, and not by fewer experts: it reads as many as without OEA",
+    "better_unexplained": "It is better; whether by fewer experts is not known",
+    "no_fewer_experts": "No fewer experts: the tokens of a batch choose as many as without it",
+    "not_expert_bound": "Not expert-bound: reading fewer experts can save less than the bound",
+    "router_overhead": "Router overhead: fewer experts should save more than the bound, and do "
     "not; the plug-in's own work, or what is not expert reading, takes it",
-    "confounded": "the arms differ in more than OEA, so what OEA does cannot be told",
-    "unknown": "why it is, or is not, faster is not known",
+    "confounded": "The arms differ in more than OEA, so what OEA does cannot be told",
+    "unknown": "Why it is, or is not, faster is not known",
 }
 
 

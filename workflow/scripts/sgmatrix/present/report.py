@@ -22,9 +22,12 @@ from sgmatrix.core.reasons import REASONS
 from sgmatrix.dataset.collect import Attempt, read_attempts
 from sgmatrix.present.cells import CellView, Figure, LoadPoint, Workload, cell_views, offered
 from sgmatrix.present.comparisons import (
+    comparison_between,
     comparison_views,
+    effect_text,
+    heading,
     interval_text,
-    signed_percent,
+    sentence,
 )
 from sgmatrix.present.oea_view import whole_percent
 from sgmatrix.present.outcome import Outcome, outcome, rerun_command
@@ -326,15 +329,22 @@ def render(layout: Layout, points: Path) -> tuple[str, str]:
         "percent": percent_text,
         "noise": noise_text,
         "headline_metrics": headline_metrics,
-        "signed_percent": signed_percent,
+        "effect_text": effect_text,
         "interval_text": interval_text,
+        "heading": heading,
+        "sentence": sentence,
         "whole_percent": whole_percent,
     }
     environment.globals["offered"] = offered
+    comparisons = comparison_views(layout, plan, layout.datasets / "comparisons.parquet")
+    first = headline(cells)
     html = environment.get_template("report.html.j2").render(
         plan=plan,
         cells=cells,
-        headline=headline(cells),
+        headline=first,
+        compared=comparison_between(comparisons, first.base.cell, first.best.cell)
+        if first.base and first.best
+        else None,
         charts=charts(cells),
         legends=legends(cells),
         current=current,
@@ -347,7 +357,7 @@ def render(layout: Layout, points: Path) -> tuple[str, str]:
         > 1,
         reasons=REASONS,
         doubts=doubts(cells),
-        comparisons=comparison_views(layout, plan, layout.datasets / "comparisons.parquet"),
+        comparisons=comparisons,
         failure_lines=failure_lines,
         flag_lines=flag_lines,
         rerun=lambda cell: rerun_command(plan["campaign"], cell),
