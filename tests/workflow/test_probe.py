@@ -101,7 +101,7 @@ def test_the_report_has_experts_quality_and_proof(ended: Ended) -> None:
     assert "1 rank proved that OEA runs (eager core, k0 = 2), compared with the reference" in page
     assert "mean log-probability per token -1.6000 off, -1.7000 on, difference -0.1000" in page
     assert "Memory bandwidth measured there:" in page
-    assert "over 15 tokens forced through decode steps" in page
+    assert "over 15 tokens of 3 texts forced through decode steps" in page
 
 
 def test_nothing_is_probed_again_until_something_else_is_asked(ended: Ended) -> None:
