@@ -96,7 +96,7 @@ def test_rounds_that_are_left_out_and_the_noise_are_said(tmp_path):
     told = Compared(tmp_path, campaign(axes=AXES, compare=[{**SLOTS, "noise_pair": True}]))
     told.rounds(baseline=BASE, variant=(20.0, 40.1, 29.95))
     for number, tpot_ms in enumerate((10.1, 20.2, 15.15), 1):
-        told.measured(OFF, str(2 * number), rates={1: 64, 2: 100}, itl_s=tpot_ms / 1e3)
+        told.measured(OFF, f"{number}-noise", rates={1: 64, 2: 100}, itl_s=tpot_ms / 1e3)
     told.change_point(told.layout.attempt(ON, "3", 1), 2, validity="cold")
 
     section = Section(told.page())
