@@ -144,7 +144,9 @@ def launched(tmp_path, monkeypatch):
         "points": planned["points"],
     }
     write_json(folder / "spec.json", spec)
-    server = SimpleNamespace(in_use=contextlib.nullcontext)
+    server = SimpleNamespace(
+        in_use=contextlib.nullcontext, failure=lambda _limit_s: None, attempt_dir=folder
+    )
     monkeypatch.setattr(run.Server, "from_record", lambda record: server)
 
     def launched(probe=None, *, live=True, **ended):
@@ -196,6 +198,6 @@ def test_how_a_server_ended_says_more_than_that_it_did_not_answer(launched):
 
     record, _ = launched(silent)
     assert (record["status"], record["reason"], record["detail"]) == (
-        *("failed", "server_crash"),
+        *("failed", "client_crash"),  # the server lives: that it crashed cannot be said
         "connection refused",
     )
