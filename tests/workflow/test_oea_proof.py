@@ -49,7 +49,7 @@ def test_a_plug_in_that_runs_although_it_is_off_is_another_server(lab: Lab) -> N
 
 def test_an_engine_that_the_plug_in_does_not_know_is_refused_before_any_launch(lab: Lab) -> None:
     path = lab.campaign("{oea: [off, {k0: 2}]}")
-    env = f'{WITH_PLUGIN}", STANDIN_OEA_UNSUPPORTED: "SGLang 0.4 is not supported'
+    env = f'{WITH_PLUGIN}", SGLANG_STANDIN_OEA_UNSUPPORTED: "SGLang 0.4 is not supported'
     path.write_text(path.read_text().replace("{project}/tests/standin", env))
 
     done = lab.snakemake()

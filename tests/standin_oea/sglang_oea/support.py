@@ -1,9 +1,9 @@
-"""What the planner asks of a plug-in; `STANDIN_OEA_UNSUPPORTED` makes it refuse the engine."""
+"""What the planner asks of a plug-in; SGLANG_STANDIN_OEA_UNSUPPORTED has it refuse the engine."""
 
 import json
 import os
 
-why = os.environ.get("STANDIN_OEA_UNSUPPORTED")
+why = os.environ.get("SGLANG_STANDIN_OEA_UNSUPPORTED")
 print(
     json.dumps(
         {

@@ -44,7 +44,7 @@ def test_an_engine_without_it_says_where_it_is_missing_and_is_asked_nothing(engi
 
 
 def test_an_engine_that_it_does_not_know_is_an_obstacle_in_its_own_words(engine):
-    other = replace(engine, env=env(STANDIN_OEA_UNSUPPORTED="SGLang 0.4 is not supported"))
+    other = replace(engine, env=env(SGLANG_STANDIN_OEA_UNSUPPORTED="SGLang 0.4 is not supported"))
 
     assert plugin_obstacle(other) == (
         "the plug-in sglang-oea of engine standin: SGLang 0.4 is not supported"
@@ -70,7 +70,7 @@ def test_an_interpreter_that_is_not_there_is_an_obstacle(engine):
 
 
 def test_variables_of_this_shell_do_not_change_what_it_says(engine, monkeypatch, tmp_path):
-    monkeypatch.setenv("STANDIN_OEA_UNSUPPORTED", "from the shell")
+    monkeypatch.setenv("SGLANG_STANDIN_OEA_UNSUPPORTED", "from the shell")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     fresh = replace(engine, env=env(OEA_K0="1"))  # not answered before
 
