@@ -102,12 +102,17 @@ def repeated_launches(rows: Iterable[Mapping[str, Any]]) -> list[Repeated]:
             if row["cell_key"] == current["cell_key"]
             and (row["launch"], row["attempt"]) not in compared
             and row["harness"] == current["harness"]
-            and not is_barred(row, "latency")
-            and not is_barred(row, "throughput")
+            and _as_good(row, new.get(row["load_id"], {}))
         ]
         points = tuple(agreements(old, new, others))
         found.append(Repeated(cell, launch, last, current["attempt"], points))
     return found
+
+
+def _as_good(row: Mapping[str, Any], current: Mapping[str, Any]) -> bool:
+    """Tell whether a start says something of the noise: no flag bars it, or the same flags do."""
+    barred = is_barred(row, "latency") or is_barred(row, "throughput")
+    return not barred or row["validity"] == current.get("validity")
 
 
 def relative(old: float | None, new: float | None) -> float | None:
