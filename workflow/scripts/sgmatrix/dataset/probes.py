@@ -6,8 +6,7 @@ to them but where a row would be left with fewer than k (`fill: distinct`), and 
 own k best, so that no more are read than without OEA. What reads more, beyond chance, runs
 something else.
 
-Source    counting argument; on an H200 a right kernel met it within 4 %, one that was wrong missed
-          it by 10 to 27 % (docs/oea.md).
+Source    counting argument.
 """
 
 from __future__ import annotations
