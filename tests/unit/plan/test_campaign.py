@@ -5,8 +5,8 @@ from pydantic import ValidationError
 
 from builders import PROJECT, campaign_data
 from sgmatrix.core.errors import Refusal
+from sgmatrix.core.yaml_strict import yaml_text
 from sgmatrix.plan.campaign import Campaign, read_campaign
-from sgmatrix.plan.yaml_strict import yaml_text
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ from builders import PROJECT, STANDIN, History, campaign, campaign_data
 from sgmatrix.core.errors import SgmatrixError
 from sgmatrix.core.files import write_json
 from sgmatrix.core.layout import Layout
+from sgmatrix.core.yaml_strict import yaml_text
 from sgmatrix.plan.campaign import Campaign, read_campaign
 from sgmatrix.plan.launches import asked_attempt
 from sgmatrix.plan.plan import make_plan, plan_record
-from sgmatrix.plan.yaml_strict import yaml_text
 
 AB = {"parallelism": ["tp1", "tp2"]}
 

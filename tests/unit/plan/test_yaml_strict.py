@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sgmatrix.core.errors import SgmatrixError
+from sgmatrix.core.yaml_strict import read_yaml, yaml_text
 from sgmatrix.plan import yaml_strict
-from sgmatrix.plan.yaml_strict import read_yaml, yaml_text
 
 
 @pytest.fixture

@@ -202,7 +202,7 @@ def _patched_copy(cell: dict[str, Any]) -> PatchedCopy | None:
 
 
 def _cell_yaml(reproduce: dict[str, Any], recorded: dict[str, Any]) -> str:
-    from sgmatrix.plan.yaml_strict import yaml_text
+    from sgmatrix.core.yaml_strict import yaml_text
 
     head = "# Reproduces this cell alone: snakemake --configfile <this file>\n"
     rerun = {**reproduce["rerun"], "recorded": recorded}

@@ -11,8 +11,11 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
+from sgmatrix.core.closed import Closed
 from sgmatrix.core.errors import Refusal
-from sgmatrix.plan.closed import AxisValue, Closed, Name, VariableName, Word
+from sgmatrix.core.problems import problem_lines
+from sgmatrix.core.yaml_strict import read_yaml
+from sgmatrix.plan.closed import AxisValue, Name, VariableName, Word
 from sgmatrix.plan.compare_parts import Compare
 from sgmatrix.plan.load_parts import Load, Telemetry, Validity, Warmup
 from sgmatrix.plan.parts import (
@@ -28,9 +31,7 @@ from sgmatrix.plan.parts import (
     axis_name_problem,
 )
 from sgmatrix.plan.probe_parts import Probe
-from sgmatrix.plan.problems import problem_lines
 from sgmatrix.plan.sanity import insane_places
-from sgmatrix.plan.yaml_strict import read_yaml
 
 
 class Campaign(Closed):

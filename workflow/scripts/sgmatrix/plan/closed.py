@@ -1,10 +1,10 @@
-"""What all models of a campaign file are built from: closed, strict, frozen; names and numbers."""
+"""What the models of a campaign file are built from: values, names, numbers."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 _Number = TypeVar("_Number", int, float)
 AxisValue = bool | int | float | str | dict[str, Any] | list[bool | int | float | str] | None
@@ -18,12 +18,6 @@ Rate = Annotated[float, Field(ge=0.001, le=1e6)]
 Seconds = Annotated[float, Field(gt=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
 """A part of a whole, not a percentage."""
-
-
-class Closed(BaseModel):
-    """A model that refuses unknown keys and numbers in disguise (text, booleans)."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 def sorted_once(values: list[_Number], what: str) -> list[_Number]:

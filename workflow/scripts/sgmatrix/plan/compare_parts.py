@@ -6,7 +6,8 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from sgmatrix.plan.closed import AxisValue, Closed, Concurrency, Name, Rate
+from sgmatrix.core.closed import Closed
+from sgmatrix.plan.closed import AxisValue, Concurrency, Name, Rate
 
 Metric = Literal[
     "tpot_ms_mean",

@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
-from sgmatrix.plan.closed import Closed, Concurrency, Rate, Seconds, Share, sorted_once
+from sgmatrix.core.closed import Closed
+from sgmatrix.plan.closed import Concurrency, Rate, Seconds, Share, sorted_once
 
 Kind = Literal["auto", "rust", "python"]
 Dataset = Literal["random-ids", "topical", "shared-prefix", "custom"]

@@ -7,8 +7,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
+from sgmatrix.core.closed import Closed
 from sgmatrix.core.redact import is_secret_name
-from sgmatrix.plan.closed import AxisValue, Closed, Name, Seconds, VariableName
+from sgmatrix.plan.closed import AxisValue, Name, Seconds, VariableName
 from sgmatrix.plan.load_parts import LoadOverride
 
 _OUR_VARIABLES = {"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"}

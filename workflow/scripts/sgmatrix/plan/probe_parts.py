@@ -6,7 +6,8 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
-from sgmatrix.plan.closed import Closed, Concurrency, sorted_once
+from sgmatrix.core.closed import Closed
+from sgmatrix.plan.closed import Concurrency, sorted_once
 
 
 class Probe(Closed):
