@@ -20,6 +20,7 @@ localrules:
     compare,
     track,
     report,
+    ceiling,
     check,
     plan,
 

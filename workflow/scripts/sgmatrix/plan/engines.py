@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -35,15 +35,20 @@ class Installation:
     """Path of SGLang's Rust load client, a CPython extension; None where there is none."""
     plugins: Mapping[str, str]
     """Version of each installed distribution whose name begins with `sglang_`."""
+    absent: str | None = None
+    """The interpreter that was asked for and is not there; another answers for it."""
 
 
 def installation(name: str, engine: Engine, project: Path) -> Installation:
-    """Look at an installation.
+    """Look at an installation, or where it is not there at the one that describes it.
 
     Raises:
         SgmatrixError: `engine_missing` when its interpreter or the package sglang is not there.
     """
     python = project / Path(engine.python).expanduser()  # an absolute path wins
+    if engine.described_by is not None and not python.is_file():
+        other = engine.model_copy(update={"python": engine.described_by, "described_by": None})
+        return replace(installation(name, other, project), absent=engine.python)
     env = {key: project_paths(text, project) for key, text in engine.env.items()}
     fix = f"make setup, or correct engines.{name}.python"
     if not (python.is_file() and os.access(python, os.X_OK)):

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from sgmatrix.core.errors import SgmatrixError
+from sgmatrix.core.facts.files import model_file, model_shape
+from sgmatrix.core.facts.formats import BYTES
 from sgmatrix.plan import tiny_model
 from sgmatrix.plan.parts import Model
 
@@ -35,7 +37,13 @@ class ModelFacts:
     """Weights of one routed expert in one layer."""
     context_length: int | None = None
     """Tokens of prompt and answer together that the model takes."""
+    facts: str | None = None
+    """File of config/models that says its shape."""
+    absent: bool = False
+    """Its folder is not there; what is said of it is from the facts file."""
 
+
+FACTS = Path("config/models")
 
 _PARAMETER_BYTES = {"float32": 4.0, "bfloat16": 2.0, "float16": 2.0}
 _NVFP4_BYTES = 0.5625
@@ -93,6 +101,8 @@ def model_facts(model: Model, project: Path, models_folder: Path) -> ModelFacts:
         vocabulary = tiny_model.VOCAB_SIZE
         return ModelFacts(model.recipe, str(path), model.recipe, digest, vocabulary, **shape)
     folder = project / Path(str(model.path)).expanduser()
+    if model.facts is not None and not folder.exists():
+        return _from_facts(model.facts, folder, project)
     try:
         text = (folder / "config.json").read_bytes()
         config = json.loads(text)
@@ -105,4 +115,20 @@ def model_facts(model: Model, project: Path, models_folder: Path) -> ModelFacts:
         ) from None
     weights = sorted((f.name, f.stat().st_size) for f in folder.glob("*.safetensors*"))
     digest = hashlib.sha256(text + json.dumps(weights).encode()).hexdigest()
-    return ModelFacts(folder.name, str(folder), None, digest, vocab_size, **_shape(config))
+    shape = _shape(config)
+    return ModelFacts(
+        folder.name, str(folder), None, digest, vocab_size, **shape, facts=model.facts
+    )
+
+
+def _from_facts(name: str, folder: Path, project: Path) -> ModelFacts:
+    """Return what a facts file says of a model whose folder is on another machine."""
+    file = model_file(project / FACTS, name)
+    digest = hashlib.sha256(json.dumps(file.config, sort_keys=True).encode()).hexdigest()
+    shape = _shape(file.config)
+    known, moe = model_shape(file), model_shape(file).moe
+    if moe is not None:
+        shape["expert_bytes"] = 3 * known.hidden * moe.inter * BYTES[known.precision.routed]
+    return ModelFacts(
+        file.name, str(folder), None, digest, known.vocabulary, **shape, facts=name, absent=True
+    )

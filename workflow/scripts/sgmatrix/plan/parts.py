@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from sgmatrix.core.closed import Closed
 from sgmatrix.core.redact import is_secret_name
-from sgmatrix.plan.closed import AxisValue, Name, Seconds, VariableName
+from sgmatrix.plan.closed import AxisValue, Name, Seconds, VariableName, Word
 from sgmatrix.plan.load_parts import LoadOverride
 
 _OUR_VARIABLES = {"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"}
@@ -43,6 +43,11 @@ class Model(Closed):
 
     path: str | None = Field(None, description="folder with config.json; ~ is the home folder")
     recipe: Literal["tiny-qwen3-moe"] | None = Field(None, description="made below results/models")
+    facts: Word | None = Field(
+        None,
+        description="file of config/models that says its shape: for ceilings, and to plan where "
+        "the folder is not",
+    )
 
     @model_validator(mode="after")
     def _one_of(self) -> Model:
@@ -60,6 +65,11 @@ class Engine(Closed):
     )
     flags: Flags = Field(
         {}, description="server flags of every cell, by SGLang's names with _ for -"
+    )
+    described_by: str | None = Field(
+        None,
+        description="interpreter of another installation of the same version, which answers for "
+        "this one where `python` is not there, to plan on another machine",
     )
     device: Literal["cuda", "cpu"] = Field("cuda", description="cpu: real SGLang without a GPU")
     expected_start_s: float = Field(
@@ -101,6 +111,11 @@ class Node(Closed):
     """The machine that the servers run on."""
 
     gpus: int = Field(0, ge=0, le=64, description="GPUs that the campaign may take")
+    hardware: Word | None = Field(
+        None,
+        description="file of config/hardware that says what they can do, for ceilings; default: "
+        "the one whose gpu_name the driver's name holds",
+    )
     min_free_disk_mib: int = Field(
         512, ge=0, description="MiB of disk that a launch needs free for its records"
     )

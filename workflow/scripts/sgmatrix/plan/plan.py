@@ -53,6 +53,21 @@ class Plan:
     def launch(self, cell: str, launch: str) -> Launch:
         return next(one for one in self.launches if (one.cell, one.launch) == (cell, launch))
 
+    def absences(self) -> list[str]:
+        """Return what is not on this machine, so that it can plan and not launch."""
+        lines = [
+            f"engines.{name}.python = {one.absent} is not there; sglang {one.version} at "
+            f"{one.python} answers for it"
+            for name, one in sorted(self.engines.items())
+            if one.absent is not None
+        ]
+        if self.model.absent:
+            lines.append(
+                f"model.path = {self.model.path} is not there; "
+                f"config/models/{self.model.facts}.yaml speaks for it"
+            )
+        return lines
+
     def points(self) -> Iterator[tuple[Launch, LoadPoint]]:
         for launch in self.launches:
             for point in launch.points:

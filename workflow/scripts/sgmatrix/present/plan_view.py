@@ -106,6 +106,7 @@ def plan_text(plan: Plan, layout: Layout, audits: Sequence[AxisAudit]) -> str:
         f"to do: {len(left)} launches, {points} load points, about {expected} ({source})",
         *_probe_lines(plan, layout),
         *(f"left out by exclude: {cell}" for cell in plan.excluded[:_MOST_EXCLUDED]),
+        *(f"planned only, it cannot run here: {line}" for line in plan.absences()),
         *_shell_lines(plan),
         *_client_lines(plan),
         *audit_lines(audits),

@@ -35,6 +35,7 @@ from sgmatrix.plan.inspection import AxisAudit, audit_axes, provide_copies, refu
 from sgmatrix.plan.launches import Launch
 from sgmatrix.plan.plan import Plan, make_plan, plan_record
 from sgmatrix.present.differences import differences
+from sgmatrix.present.physics import ceilings_text, facts_for
 from sgmatrix.present.plan_view import audit_lines, plan_text
 from sgmatrix.present.progress import Progress
 
@@ -69,6 +70,8 @@ class Session:
     """Digest of all launches and points that `plan.json` will hold."""
     on_this_node: bool
     """Whether jobs run on the machine of the main process."""
+    project: Path
+    """The folder that relative paths of engines, models and facts count from."""
     _lock: IO[str] | None = None
     _progress: Progress | None = None
     _marker: Path | None = None
@@ -121,11 +124,14 @@ class Session:
     def start(self, targets: Iterable[str]) -> None:
         """Take the campaign's lock, write the plan, and show progress; or refuse in one line.
 
-        Where only the plan was asked for, it is printed and nothing else is done.
+        Where only the plan or its ceilings were asked for, they are printed and nothing is done.
         """
         try:
-            if set(targets) == {"plan"}:
+            asked = set(targets)
+            if asked == {"plan"}:
                 print(plan_text(self.plan, self.layout, self._inspect()))
+            elif asked == {"ceiling"}:
+                print(ceilings_text(self.campaign, self.plan, self.layout, self._facts()))
             else:
                 self._start()
         except SgmatrixError as refusal:
@@ -135,6 +141,8 @@ class Session:
             _refuse(_unwritable(self.layout.root, f"{place}: {error.strerror}"))
 
     def _start(self) -> None:
+        if absent := self.plan.absences():
+            raise Refusal("engine_missing", absent, fix="run it on the machine that has them")
         self.layout.events.parent.mkdir(parents=True, exist_ok=True)
         self._take_lock()
         audits = self._inspect()
@@ -145,6 +153,7 @@ class Session:
                 preflight.check_port(self.campaign.server.port)
         former = read_json_or_none(self.layout.plan)
         record = plan_record(self.plan, self.campaign, former)
+        record["facts"] = self._facts()
         # one cell has no axes to judge: what the campaign's plan said of them stays
         repeated = self.campaign.rerun is not None and former is not None
         record["warnings"] = former.get("warnings", []) if repeated else audit_lines(audits)
@@ -162,6 +171,9 @@ class Session:
         print(plan_text(self.plan, self.layout, audits), file=sys.stderr, flush=True)
         self._progress = Progress(self.plan, self.layout)
         self._progress.start()
+
+    def _facts(self) -> dict[str, Any]:
+        return facts_for(self.campaign, self.plan, self.project, here=self.on_this_node)
 
     def _inspect(self) -> list[AxisAudit]:
         """Ask the engines about the plan; refuse cells that they would refuse."""
@@ -363,4 +375,5 @@ def _open(workflow: Any) -> Session:
     planned = [
         (x["cell"], x["launch"], [p["key"] for p in x["points"]]) for x in record["launches"]
     ]
-    return Session(campaign, plan, layout, options, digest(sorted(planned)), workflow.local_exec)
+    local = workflow.local_exec
+    return Session(campaign, plan, layout, options, digest(sorted(planned)), local, project)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -152,14 +151,21 @@ def folder_shape(folder: Path) -> Shape:
     Raises:
         SgmatrixError: `facts_missing` for an architecture or a quantisation that is not known.
     """
-    config = _json(folder / "config.json")
+    config, quantisation = folder_config(folder)
+    return shape_from_config(config, folder.name, quantisation)
+
+
+def folder_config(folder: Path) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """Return the config.json of a model on disk, and its hf_quant_config.json where it has one.
+
+    Raises:
+        SgmatrixError: `facts_missing` for a file that cannot be read.
+    """
     quantisation = folder / "hf_quant_config.json"
-    return shape_from_config(
-        config, folder.name, _json(quantisation) if quantisation.is_file() else None
-    )
+    return _json(folder / "config.json"), _json(quantisation) if quantisation.is_file() else None
 
 
-def _json(path: Path) -> Mapping[str, Any]:
+def _json(path: Path) -> dict[str, Any]:
     try:
         data = json.loads(path.read_bytes())
     except (OSError, ValueError) as error:

@@ -1,0 +1,109 @@
+"""The ceilings of one load point of one cell, as both tiers and as columns of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sgmatrix.analysis.ceiling.closed_loop import Ceiling, Server, ceiling, running_requests
+from sgmatrix.analysis.ceiling.forward import Routing
+
+_UNLIMITED = 1e9
+
+
+@dataclass(frozen=True)
+class PointCeiling:
+    """Both tiers at one load point."""
+
+    hard: Ceiling
+    practical: Ceiling
+    impossible_tok_s: float
+    """Output throughput that no routing of tokens to experts allows."""
+    offered_tok_s: float | None
+    """Of the open loop: what the load asks for at the most."""
+
+    @property
+    def hard_tok_s(self) -> float:
+        return self._offered(self.hard.output_tok_s)
+
+    @property
+    def practical_tok_s(self) -> float:
+        return self._offered(self.practical.output_tok_s)
+
+    def _offered(self, tok_s: float) -> float:
+        return tok_s if self.offered_tok_s is None else min(tok_s, self.offered_tok_s)
+
+
+def point_ceiling(
+    server: Server, point: Mapping[str, Any], cached_share: float = 0.0
+) -> PointCeiling | None:
+    """Return the ceilings of a load point.
+
+    Args:
+        server: the configuration.
+        point: of `plan.json`: `concurrency` or `request_rate`, `input_len`, `output_len`.
+        cached_share: part of the prompts that the prefix cache answered, where it is known.
+
+    Returns:
+        None where the weights leave no place for one request, or where an open loop on a server
+        without any limit has no largest batch.
+    """
+    length = point["input_len"] + point["output_len"]
+    if server.pool is not None and server.pool.tokens < length:
+        return None
+    load = {"input_len": point["input_len"], "output_len": point["output_len"]}
+    rate = point.get("request_rate")
+    concurrency = point.get("concurrency") or point.get("max_concurrency") or _UNLIMITED
+    if running_requests(server, concurrency, **load) >= _UNLIMITED:
+        return None
+    given = {"concurrency": concurrency, "cached_share": cached_share, **load}
+    hard = ceiling(server, "hard", **given)
+    return PointCeiling(
+        hard=hard,
+        practical=ceiling(server, "practical", **given),
+        impossible_tok_s=ceiling(_narrowest(server), "hard", **given).output_tok_s,
+        offered_tok_s=rate * point["output_len"] if rate else None,
+    )
+
+
+def _narrowest(server: Server) -> Server:
+    """Return the server with the fewest experts that a step can open: those of one token."""
+    moe, routing = server.model.moe, server.routing or Routing()
+    if moe is None or routing.distinct is not None:
+        return server
+    fewest = float(routing.free_experts or moe.top_k)
+    return replace(server, routing=replace(routing, distinct=fewest))
+
+
+def point_row(server: Server, at: PointCeiling, *, pool_reported: bool = False) -> dict[str, Any]:
+    """Return the columns of a point in the table `ceilings`."""
+    hard, practical = at.hard, at.practical
+    routing = server.routing or Routing()
+    step = practical.step
+    row = {
+        "hard_tok_s": at.hard_tok_s,
+        "practical_tok_s": at.practical_tok_s,
+        "impossible_tok_s": at.impossible_tok_s,
+        "hard_tpot_ms": 1e3 * hard.tpot_s,
+        "practical_tpot_ms": 1e3 * practical.tpot_s,
+        "practical_tpot_with_prefill_ms": 1e3 * practical.tpot_with_prefill_s,
+        "hard_bound": hard.bound,
+        "practical_bound": practical.bound,
+        "distinct_experts": step.distinct_experts,
+        "distinct_source": _source(step.distinct_experts, routing),
+        "kv_tokens": server.pool.tokens if server.pool else None,
+        "kv_source": None if server.pool is None else ("server" if pool_reported else "formula"),
+        "running": practical.running,
+        "hard_memory_ms": 1e3 * hard.step.memory_s,
+        "hard_compute_ms": 1e3 * hard.step.compute_s,
+        "hard_link_ms": 1e3 * hard.step.link_s,
+        "step_link_ms": 1e3 * step.link_s,
+    }
+    return row | {f"step_{name}_ms": 1e3 * part.longer_s for name, part in step.parts.items()}
+
+
+def _source(distinct: float | None, routing: Routing) -> str | None:
+    if distinct is None:
+        return None
+    return "probe" if routing.distinct is not None else "uniform"
