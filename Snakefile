@@ -8,6 +8,7 @@ min_version("9.27.0")
 include: "workflow/rules/common.smk"
 include: "workflow/rules/node.smk"
 include: "workflow/rules/cell.smk"
+include: "workflow/rules/ceiling.smk"
 include: "workflow/rules/dataset.smk"
 include: "workflow/rules/tracking.smk"
 include: "workflow/rules/report.smk"
@@ -21,6 +22,7 @@ localrules:
     track,
     report,
     ceiling,
+    ceilings,
     check,
     plan,
 

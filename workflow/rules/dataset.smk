@@ -5,6 +5,7 @@ rule collect:
     input:
         final_records,
         probe_records,
+        ceilings="<results>/datasets/ceilings.parquet",
     output:
         points="<results>/datasets/points.parquet",
         requests="<results>/datasets/requests.parquet",

@@ -16,16 +16,6 @@ rule model:
         "../scripts/model.py"
 
 
-rule ceiling:
-    """Print what physics allows each cell, the largest headroom first; SESSION ends here."""
-    log:
-        "<logs>/ceiling.log",
-    conda:
-        "../../envs/workflow.yaml"
-    shell:
-        "true > {log:q}"
-
-
 rule plan:
     """Print cells, launches, points, expected time and the flag audit; SESSION ends here."""
     log:

@@ -50,6 +50,11 @@ class Layout:
         return self.root / "plan.json"
 
     @property
+    def node_probe(self) -> Path:
+        """What was measured of the node before the first launch."""
+        return self.root / "node-probe.json"
+
+    @property
     def events(self) -> Path:
         """One JSON line per step that began or ended: what the progress display reads."""
         return self.root / "logs" / "events.jsonl"
@@ -65,7 +70,7 @@ class Layout:
 
     def made_of_records(self) -> list[Path]:
         """Return the files that are made of the records of all launches, and can be made again."""
-        names = ("points", "requests", "telemetry", "comparisons", "experts")
+        names = ("points", "requests", "telemetry", "comparisons", "experts", "ceilings")
         tables = [self.datasets / f"{name}.parquet" for name in names]
         return [*tables, self.root / "report" / "index.html", self.root / "tracking.json"]
 

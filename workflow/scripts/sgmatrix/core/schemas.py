@@ -15,7 +15,7 @@ import pyarrow as pa
 
 REQUESTS_VERSION = 1
 TELEMETRY_VERSION = 1
-POINTS_VERSION = 2
+POINTS_VERSION = 3
 REFERENCES_VERSION = 1
 
 _TEXT, _I32, _F64, _F32, _BOOL = pa.string(), pa.int32(), pa.float64(), pa.float32(), pa.bool_()
@@ -123,6 +123,14 @@ _POINT_FIELDS = [
     field("energy_j_per_output_tok", _F64, "GPU energy per output token"),
     field("ceiling_hard_tok_s", _F64, "theoretical bound, hard tier"),
     field("ceiling_practical_tok_s", _F64, "theoretical bound, practical tier"),
+    field("ceiling_hard_tpot_ms", _F64, "TPOT, prompts of others included, hard tier"),
+    field("ceiling_practical_tpot_ms", _F64, "TPOT, prompts of others included, practical tier"),
+    field("ceiling_bound", _TEXT, "memory | compute | link: what binds it in the practical tier"),
+    field("ceiling_distinct_experts", _F64, "experts per layer and step that it is computed with"),
+    field("ceiling_kv_tokens", _I64, "tokens in the KV pool"),
+    field("ceiling_running", _F64, "requests that can be decoded at once"),
+    field("hard_ratio", _F64, "output throughput / hard ceiling"),
+    field("practical_ratio", _F64, "output throughput / practical ceiling; may be above 1"),
     field("gpus", _I32, "GPUs of the cell; 0 on the CPU engine"),
     field("engine", _TEXT, "named installation", null=False),
     field("engine_version", _TEXT, "version that the running server reported"),

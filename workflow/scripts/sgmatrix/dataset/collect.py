@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from sgmatrix.core.clock import parse_utc
 from sgmatrix.core.files import read_json, read_json_or_none
-from sgmatrix.core.flags import FLAG_NAMES, is_barred
+from sgmatrix.core.flags import is_barred
 from sgmatrix.core.layout import Layout, base_launch, launch_order
 from sgmatrix.core.parquet import table_from_rows, write_parquet
 from sgmatrix.core.schemas import (
@@ -31,6 +31,8 @@ from sgmatrix.core.schemas import (
     points_schema,
     with_metadata,
 )
+from sgmatrix.dataset.ceilings import add_ceilings
+from sgmatrix.dataset.flagging import add_flag
 from sgmatrix.dataset.probes import experts_table, probe_doubts
 from sgmatrix.dataset.telemetry import attempt_table
 
@@ -137,6 +139,7 @@ def point_rows(layout: Layout) -> tuple[list[dict[str, Any]], pa.Schema]:
                 rows.append({**row, "current": True, "status": "not_run"})
     _add_scaling(rows)
     _add_probe_doubts(rows, layout, plan)
+    add_ceilings(rows, layout)
     place: dict[str, int] = {}
     for launch in sorted(plan["launches"], key=lambda one: launch_order(one["launch"])):
         place.setdefault(launch["cell"], launch["position"])
@@ -161,10 +164,7 @@ def _add_probe_doubts(rows: list[dict[str, Any]], layout: Layout, plan: Mapping[
         why = doubts.get(row["cell"])
         if why is None or not row["current"] or row["status"] != "ok":
             continue
-        flags = {*str(row["validity"]).split(","), "implausible"} - {"valid"}
-        row["validity"] = ",".join(flag for flag in FLAG_NAMES if flag in flags)
-        told = [row.get("validity_detail"), f"implausible: {why}"]
-        row["validity_detail"] = " | ".join(text for text in told if text)
+        add_flag(row, "implausible", why)
 
 
 def _add_scaling(rows: list[dict[str, Any]]) -> None:

@@ -78,6 +78,9 @@ class Campaign(Closed):
     deadlines: Deadlines = Deadlines()
     probe: Probe = Probe()
     compare: list[Compare] = Field([], description="pairs of cells, decided over several launches")
+    references: list[Word] = Field(
+        [], description="files of config/reference, shown beside own results"
+    )
     rerun: Rerun | None = None
 
     @field_validator("axes")

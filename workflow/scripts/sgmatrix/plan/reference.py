@@ -87,9 +87,13 @@ record of each launch as `patches.diff`.
 
 # Of keys whose default shows nothing; the others show their default.
 _EXAMPLES = {
+    "references": "[glm5-nvfp4-8xrtxpro6000]",
+    "node.hardware": "h200-sxm",
+    "model.facts": "glm-5-nvfp4",
     "campaign": "glm5-tp8-or-ep8",
     "engine": "sglang-cuda",
     "engines.<name>.python": "~/venvs/sglang/bin/python",
+    "engines.<name>.described_by": ".engines/sglang-cpu/bin/python",
     "engines.<name>.env": '{HF_HUB_OFFLINE: "1"}',
     "engines.<name>.flags": "{kv_cache_dtype: fp8_e4m3}",
     "model.path": "/models/GLM-5-NVFP4",

@@ -6,15 +6,29 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from sgmatrix.analysis.ceiling.campaign import CellCeilings, matrix_ceilings
-from sgmatrix.analysis.ceiling.facts import campaign_facts, device_in, shape_in
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from sgmatrix.analysis.advice.experts import oea_advice
+from sgmatrix.analysis.advice.memory import memory_advice
+from sgmatrix.analysis.advice.noise import noise_advice
+from sgmatrix.analysis.advice.piece import Advice
+from sgmatrix.analysis.advice.references import reference_advice
+from sgmatrix.analysis.ceiling.campaign import CellCeilings, matrix_ceilings, planned_loads
+from sgmatrix.analysis.ceiling.facts import HARDWARE, campaign_facts, device_in, shape_in
+from sgmatrix.core.errors import SgmatrixError
+from sgmatrix.core.facts.files import hardware_file, model_file, model_shape
+from sgmatrix.core.facts.references import Reference, read_reference
 from sgmatrix.core.files import read_json_or_none
 from sgmatrix.core.layout import Layout
 from sgmatrix.dataset.collect import point_rows
 from sgmatrix.node.facts import gpu_facts
 from sgmatrix.plan.campaign import Campaign
+from sgmatrix.plan.model import FACTS
 from sgmatrix.plan.plan import Plan, plan_record
 from sgmatrix.present.ceiling_view import ceiling_text
+
+REFERENCES = Path("config/reference")
 
 
 def facts_for(campaign: Campaign, plan: Plan, project: Path, *, here: bool) -> dict[str, Any]:
@@ -35,9 +49,55 @@ def facts_for(campaign: Campaign, plan: Plan, project: Path, *, here: bool) -> d
     )
 
 
+def references_for(campaign: Campaign, project: Path) -> list[Reference]:
+    """Return the references that a campaign names.
+
+    Raises:
+        SgmatrixError: `facts_missing` for one that is not there or wrong.
+    """
+    return [read_reference(project / REFERENCES, name) for name in campaign.references]
+
+
+def advice_for(
+    campaign: Campaign, plan: Plan, layout: Layout, facts: Mapping[str, Any], project: Path
+) -> list[Advice]:
+    """Return what a careful expert would say of the plan; without facts, why nothing is said."""
+    record = plan_record(plan, campaign, None)
+    loads, base = planned_loads(record["launches"]), next(iter(plan.cells))
+    rounds = {
+        cell: sum(one["cell"] == cell for one in record["launches"]) for cell in record["cells"]
+    }
+    try:
+        shape, device = shape_in(facts), device_in(facts, probe_of_node(layout))
+    except SgmatrixError as refusal:
+        return [Advice("no_ceilings", refusal.facts, refusal.fix or "see docs/ceiling.md")]
+    ceilings = matrix_ceilings(record, shape, device)
+    axes = {name: cell["axes"] for name, cell in record["cells"].items()}
+    found = [
+        *oea_advice(ceilings, loads),
+        *memory_advice(ceilings, loads, axes, base),
+        *noise_advice(ceilings, base, noise_floor_percent(layout), rounds),
+    ]
+    for reference in references_for(campaign, project):
+        theirs = model_shape(model_file(project / FACTS, reference.file.model))
+        on = hardware_file(project / HARDWARE, reference.file.hardware).device()
+        found += reference_advice(reference, theirs, on)
+    return found
+
+
+def noise_floor_percent(layout: Layout) -> float | None:
+    """Return the typical difference of two launches of one cell, as A/A pairs have shown it."""
+    try:
+        table = pq.read_table(layout.datasets / "comparisons.parquet", partitioning=None)
+    except (OSError, pa.ArrowException):
+        return None
+    floors = [one for one in table["noise_floor_percent"].to_pylist() if one is not None]
+    return max(floors, default=None)
+
+
 def probe_of_node(layout: Layout) -> dict[str, Any]:
     """Return what was measured of the node; empty: nothing yet."""
-    record = read_json_or_none(layout.root / "node-probe.json") or {}
+    record = read_json_or_none(layout.node_probe) or {}
     measured: dict[str, Any] = record.get("measured") or {}
     return measured
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from sgmatrix.analysis.advice.piece import Advice
 from sgmatrix.core.environment import kept_from_engines
 from sgmatrix.core.layout import Layout
 from sgmatrix.plan.client import PYTHON_STREAMS
@@ -85,7 +86,9 @@ def _probe_lines(plan: Plan, layout: Layout) -> list[str]:
     return [f"before them, one untimed launch each counts experts: {cells}{more}"]
 
 
-def plan_text(plan: Plan, layout: Layout, audits: Sequence[AxisAudit]) -> str:
+def plan_text(
+    plan: Plan, layout: Layout, audits: Sequence[AxisAudit], advice: Sequence[Advice] = ()
+) -> str:
     """Return the whole view."""
     done = {(one.cell, one.launch) for one in plan.launches if one.is_done(layout)}
     left = [one for one in plan.launches if (one.cell, one.launch) not in done]
@@ -110,5 +113,6 @@ def plan_text(plan: Plan, layout: Layout, audits: Sequence[AxisAudit]) -> str:
         *_shell_lines(plan),
         *_client_lines(plan),
         *audit_lines(audits),
+        *(one.line() for one in advice),
     ]
     return "\n".join(lines)

@@ -20,6 +20,8 @@ from sgmatrix.core.flags import Flag, flags_of
 from sgmatrix.core.layout import Layout
 from sgmatrix.core.reasons import REASONS
 from sgmatrix.dataset.collect import Attempt, read_attempts
+from sgmatrix.present.advice_view import advice_views
+from sgmatrix.present.ceilings import ceilings_section, share_text
 from sgmatrix.present.cells import CellView, Figure, LoadPoint, Workload, cell_views, offered
 from sgmatrix.present.comparisons import (
     comparison_between,
@@ -33,6 +35,7 @@ from sgmatrix.present.oea_view import whole_percent
 from sgmatrix.present.outcome import Outcome, outcome, rerun_command
 from sgmatrix.present.plots import COLOURS, MUTED, PAGE, Curve, Mark, draw
 from sgmatrix.present.points import Row, csv_text, read_points
+from sgmatrix.present.references import reference_views
 from sgmatrix.present.repeat import headline_metrics, noise_text, percent_text
 
 _TEMPLATES = Path(__file__).resolve().parents[3] / "report"
@@ -334,6 +337,7 @@ def render(layout: Layout, points: Path) -> tuple[str, str]:
         "heading": heading,
         "sentence": sentence,
         "whole_percent": whole_percent,
+        "share": share_text,
     }
     environment.globals["offered"] = offered
     comparisons = comparison_views(layout, plan, layout.datasets / "comparisons.parquet")
@@ -358,6 +362,9 @@ def render(layout: Layout, points: Path) -> tuple[str, str]:
         reasons=REASONS,
         doubts=doubts(cells),
         comparisons=comparisons,
+        ceilings=ceilings_section(layout, current),
+        advice=advice_views(plan, current),
+        references=reference_views(plan, current),
         failure_lines=failure_lines,
         flag_lines=flag_lines,
         rerun=lambda cell: rerun_command(plan["campaign"], cell),

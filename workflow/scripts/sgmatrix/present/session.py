@@ -16,11 +16,13 @@ import signal
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, Literal, NoReturn
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from sgmatrix.analysis.advice.piece import Advice
 from sgmatrix.core.errors import Refusal, SgmatrixError
 from sgmatrix.core.files import read_json_or_none, write_json, write_text
 from sgmatrix.core.hashing import digest
@@ -35,7 +37,7 @@ from sgmatrix.plan.inspection import AxisAudit, audit_axes, provide_copies, refu
 from sgmatrix.plan.launches import Launch
 from sgmatrix.plan.plan import Plan, make_plan, plan_record
 from sgmatrix.present.differences import differences
-from sgmatrix.present.physics import ceilings_text, facts_for
+from sgmatrix.present.physics import advice_for, ceilings_text, facts_for, references_for
 from sgmatrix.present.plan_view import audit_lines, plan_text
 from sgmatrix.present.progress import Progress
 
@@ -129,9 +131,9 @@ class Session:
         try:
             asked = set(targets)
             if asked == {"plan"}:
-                print(plan_text(self.plan, self.layout, self._inspect()))
+                print(plan_text(self.plan, self.layout, self._inspect(), self._advice()))
             elif asked == {"ceiling"}:
-                print(ceilings_text(self.campaign, self.plan, self.layout, self._facts()))
+                print(ceilings_text(self.campaign, self.plan, self.layout, self._facts))
             else:
                 self._start()
         except SgmatrixError as refusal:
@@ -153,7 +155,10 @@ class Session:
                 preflight.check_port(self.campaign.server.port)
         former = read_json_or_none(self.layout.plan)
         record = plan_record(self.plan, self.campaign, former)
-        record["facts"] = self._facts()
+        record["facts"] = self._facts
+        record["references"] = [one.record() for one in references_for(self.campaign, self.project)]
+        advice = self._advice()
+        record["advice"] = [one.record() for one in advice]
         # one cell has no axes to judge: what the campaign's plan said of them stays
         repeated = self.campaign.rerun is not None and former is not None
         record["warnings"] = former.get("warnings", []) if repeated else audit_lines(audits)
@@ -168,12 +173,16 @@ class Session:
         self._marker = marker
         os.environ[OWNER_VARIABLE] = json.dumps(me.record())
         self._mark_on_signal(marker)
-        print(plan_text(self.plan, self.layout, audits), file=sys.stderr, flush=True)
+        print(plan_text(self.plan, self.layout, audits, advice), file=sys.stderr, flush=True)
         self._progress = Progress(self.plan, self.layout)
         self._progress.start()
 
+    @cached_property
     def _facts(self) -> dict[str, Any]:
         return facts_for(self.campaign, self.plan, self.project, here=self.on_this_node)
+
+    def _advice(self) -> list[Advice]:
+        return advice_for(self.campaign, self.plan, self.layout, self._facts, self.project)
 
     def _inspect(self) -> list[AxisAudit]:
         """Ask the engines about the plan; refuse cells that they would refuse."""

@@ -8,6 +8,8 @@ from typing import Any
 
 from sgmatrix.analysis.ceiling.closed_loop import Ceiling, Server, ceiling, running_requests
 from sgmatrix.analysis.ceiling.forward import Routing
+from sgmatrix.analysis.ceiling.inputs import Reported
+from sgmatrix.analysis.ceiling.weights import device_weight_bytes
 
 _UNLIMITED = 1e9
 
@@ -76,34 +78,41 @@ def _narrowest(server: Server) -> Server:
     return replace(server, routing=replace(routing, distinct=fewest))
 
 
-def point_row(server: Server, at: PointCeiling, *, pool_reported: bool = False) -> dict[str, Any]:
+def point_row(server: Server, at: PointCeiling, reported: Reported) -> dict[str, Any]:
     """Return the columns of a point in the table `ceilings`."""
     hard, practical = at.hard, at.practical
-    routing = server.routing or Routing()
-    step = practical.step
-    row = {
+    routing, step, moe = server.routing or Routing(), practical.step, server.model.moe
+    distinct = step.distinct_experts
+    weights = reported.weight_bytes or device_weight_bytes(server.model, server.parallel)
+    pool = server.pool
+    return {
         "hard_tok_s": at.hard_tok_s,
         "practical_tok_s": at.practical_tok_s,
         "impossible_tok_s": at.impossible_tok_s,
         "hard_tpot_ms": 1e3 * hard.tpot_s,
         "practical_tpot_ms": 1e3 * practical.tpot_s,
+        "hard_tpot_with_prefill_ms": 1e3 * hard.tpot_with_prefill_s,
         "practical_tpot_with_prefill_ms": 1e3 * practical.tpot_with_prefill_s,
         "hard_bound": hard.bound,
         "practical_bound": practical.bound,
-        "distinct_experts": step.distinct_experts,
-        "distinct_source": _source(step.distinct_experts, routing),
-        "kv_tokens": server.pool.tokens if server.pool else None,
-        "kv_source": None if server.pool is None else ("server" if pool_reported else "formula"),
         "running": practical.running,
+        "kv_tokens": pool.tokens if pool else None,
+        "kv_source": None if pool is None else _said(reported.pool_tokens),
+        "weight_bytes": weights,
+        "weight_source": _said(reported.weight_bytes),
+        "distinct_experts": distinct,
+        "distinct_source": None
+        if distinct is None
+        else ("uniform" if routing.distinct is None else "probe"),
+        "tokens_per_expert": step.tokens * moe.top_k / distinct if moe and distinct else None,
         "hard_memory_ms": 1e3 * hard.step.memory_s,
         "hard_compute_ms": 1e3 * hard.step.compute_s,
         "hard_link_ms": 1e3 * hard.step.link_s,
         "step_link_ms": 1e3 * step.link_s,
+        "device": server.device.name,
+        **{f"step_{name}_ms": 1e3 * part.longer_s for name, part in step.parts.items()},
     }
-    return row | {f"step_{name}_ms": 1e3 * part.longer_s for name, part in step.parts.items()}
 
 
-def _source(distinct: float | None, routing: Routing) -> str | None:
-    if distinct is None:
-        return None
-    return "probe" if routing.distinct is not None else "uniform"
+def _said(value: float | None) -> str:
+    return "formula" if value is None else "server"

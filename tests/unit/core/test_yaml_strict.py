@@ -5,9 +5,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sgmatrix.core import yaml_strict
 from sgmatrix.core.errors import SgmatrixError
 from sgmatrix.core.yaml_strict import read_yaml, yaml_text
-from sgmatrix.plan import yaml_strict
 
 
 @pytest.fixture
