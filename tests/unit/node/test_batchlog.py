@@ -152,3 +152,11 @@ def test_a_retraction_without_a_batch_in_the_same_part_counts_once(tmp_path):
     log.write_text("\n".join(f"[{STAMP} DP1 TP{tp}] {RETRACTED}" for tp in (5, 4, 6)))
 
     assert [one.tensor_rank for one in batch_lines(log)] == [4]
+
+
+def test_a_megabyte_of_digits_is_passed_over_in_no_time():
+    """A logged answer, cut into pieces: each digit could begin the count of a progress bar."""
+    began_s = time.process_time()
+
+    assert batch_line("1" * (1 << 20) + " batch") is None
+    assert time.process_time() - began_s < 5

@@ -28,8 +28,9 @@ _LINE = re.compile(
     r"(?P<kind>Prefill batch|Decode batch|KV cache pool is full|Decode out of memory happened|"
     r"Testing retraction)(?P<rest>.*)"
 )
-_BAR = re.compile(r"[^\[]*\d+/\d+ \[\d+:\d\d<[^\]]*\]\s*")
-"""A progress bar, which ends without a new line."""
+_BAR = re.compile(r"[^\[]{0,1000}\d{1,9}/\d{1,9} \[\d+:\d\d<[^\]]*\]\s*")
+"""A progress bar, which ends without a new line. Bounded: an answer that is logged may be a
+megabyte of digits, and each of them could begin the count of a bar."""
 _RANK = re.compile(r"\b(DP|TP|PP)(\d+)\b")
 _NUMBERS = {
     "running": re.compile(r"#running-req: (\d+)"),
