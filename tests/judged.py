@@ -9,12 +9,12 @@ from builders import client_line
 from sgmatrix.load.evidence import Evidence, Surroundings
 from sgmatrix.load.metrics import mean_concurrency
 from sgmatrix.load.result import request_rows, summarise
-from sgmatrix.load.serverview import ServerView
+from sgmatrix.load.serverview import ServerView, UsualSteps
 from sgmatrix.load.validity import Finding, findings
 from sgmatrix.plan.load_parts import Validity
 
 LIMITS = Validity().model_dump()
-NOTHING = dict.fromkeys(ServerView.__dataclass_fields__) | {"decode_lines": 0}
+NOTHING = dict.fromkeys(ServerView.__dataclass_fields__) | {"decode_lines": 0, "rank_lines": 0}
 
 
 def evidence(
@@ -54,6 +54,11 @@ def evidence(
         "cold": None,
     }
     return Evidence(**given | changes)
+
+
+def steady(step_ms: float | None) -> dict[str, Any]:
+    """Return what a server says whose decode steps all take as long."""
+    return {"steps": None if step_ms is None else UsualSteps(*[step_ms] * 4)}
 
 
 def found(

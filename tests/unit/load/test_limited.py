@@ -1,9 +1,12 @@
 """What limited a load, the rate, the client or a queue: what raises each flag, what does not."""
 
+import random
+from itertools import accumulate, pairwise
+
 import pytest
 
 from builders import client_line
-from judged import LIMITS, evidence, flags, why
+from judged import LIMITS, evidence, flags, steady, why
 from sgmatrix.load.client_use import ClientUse
 from sgmatrix.load.serverview import server_view
 from sgmatrix.load.validity import findings
@@ -98,14 +101,14 @@ def test_a_client_of_one_thread_is_the_limit_long_before_its_core_is_full():
     [(2.3, []), (2.31, ["client_limited"]), (1.74, []), (1.73, ["client_limited"]), (None, [])],
 )
 def test_times_between_tokens_are_those_of_the_server_s_steps(step_ms, want):
-    assert flags(view={"step_ms": step_ms}) == want  # 2 ms at the client
+    assert flags(view=steady(step_ms)) == want  # 2 ms at the client
 
 
 def test_each_side_of_the_gap_says_what_was_seen():
-    assert why(view={"step_ms": 1.5}) == (
+    assert why(view=steady(1.5)) == (
         "the median time between tokens is 2 ms at the client, a step of the server takes 1.5 ms"
     )
-    assert why(view={"step_ms": 4}) == (
+    assert why(view=steady(4)) == (
         "tokens came 2 ms apart at the client, less than a step of the server, 4 ms"
     )
 
@@ -115,20 +118,20 @@ def test_a_loop_that_reads_tokens_in_bursts_is_the_limit_whatever_their_mean():
     line = client_line(8, tokens=101, itls=[[0.0001] * 98 + [0.0951] * 2] * 8, duration_s=3)
     loop = ClientUse(0.1, 0.0, 1, one_thread=True)
 
-    assert flags(line, output_len=101, client=loop, view={"step_ms": 2.0}) == ["client_limited"]
-    assert why(line, output_len=101, client=loop, view={"step_ms": 2.0}) == (
+    assert flags(line, output_len=101, client=loop, view=steady(2.0)) == ["client_limited"]
+    assert why(line, output_len=101, client=loop, view=steady(2.0)) == (
         "the median time between tokens is 0.1 ms at the client, a step of the server takes 2 ms: "
         "it read them in bursts"
     )
     # of a client of many threads it may be the server that sends in bursts
-    assert flags(line, output_len=101, view={"step_ms": 2.0}) == []
+    assert flags(line, output_len=101, view=steady(2.0)) == []
 
 
 def test_prefills_between_its_tokens_are_no_fault_of_the_client():
     """One of three times between tokens holds a prefill: 8 ms in the mean, 2 as usual."""
     line = client_line(8, itls=[[0.02, 0.002, 0.002]] * 8, ttft_s=0.01, duration_s=2)
 
-    assert flags(line, view={"step_ms": 2.0}) == []
+    assert flags(line, view=steady(2.0)) == []
 
 
 def waves(concurrency, *, input_len=1024, tokens=128, chunk=8192, tok_s=20_000.0, step_s=0.02):
@@ -173,7 +176,7 @@ def test_waves_with_long_prompts_do_not_make_a_true_client_the_limit(concurrency
     view = server_view(lines, 0.95 * concurrency)
     point = {"concurrency": concurrency, "input_len": 1024}
 
-    assert view.step_ms == pytest.approx(20.0)
+    assert view.steps.median_ms == pytest.approx(20.0)
     assert flags(line, view=view, output_len=128, point=point) == []
 
 
@@ -186,6 +189,73 @@ def test_a_slow_client_is_seen_in_waves_with_long_prompts():
     assert flags(slow, view=server_view(lines, 60.8), output_len=128, point=point) == [
         "client_limited"
     ]
+
+
+def arrivals(requests, rate, tokens, *, step_s, per_request_s, prefill_s, seed):
+    """An open loop as SGLang schedules it: its batch lines, and a true client.
+
+    Whoever has come is prefilled before the next step; a step takes longer in a larger batch.
+    """
+    draw = random.Random(seed)
+    come = list(accumulate((draw.expovariate(rate) for _ in range(requests - 1)), initial=0.0))
+    t, last, made, steps, nexts = 0.0, -5.0, 0, 0, 0
+    running, lines, firsts = [], [], [0.0] * requests
+    times = [[] for _ in range(requests)]
+    while nexts < requests or running:
+        new = [i for i in range(nexts, requests) if come[i] <= t]
+        if new:
+            nexts += len(new)
+            lines.append(BatchLine(t, "prefill", 0, len(running), 0, new_tokens=64 * len(new)))
+            t += prefill_s * len(new)
+            for i in new:
+                firsts[i] = t - come[i]
+                times[i].append(t)
+            running += new
+        elif running:
+            t, steps, made = (
+                t + step_s + per_request_s * len(running),
+                steps + 1,
+                made + len(running),
+            )
+            for i in running:
+                times[i].append(t)
+            running = [i for i in running if len(times[i]) < tokens]
+            if steps % 40 == 0:
+                rate_now = made / (t - last)
+                lines.append(BatchLine(t, "decode", 0, len(running), 0, output_tok_s=rate_now))
+                last, made = t, 0
+        else:
+            t = come[nexts]
+    itls = [[b - a for a, b in pairwise(one)] for one in times]
+    line = client_line(requests, tokens=tokens, input_len=64, duration_s=t, ttfts=firsts, itls=itls)
+    return lines, line
+
+
+@pytest.mark.parametrize(
+    ("requests", "rate", "tokens", "costs", "seed"),
+    [
+        # few arrivals: the steps without a prefill are of smaller batches than the others
+        (100, 1.0, 200, {"step_s": 0.003, "per_request_s": 0.001, "prefill_s": 0.004}, 1),
+        # a ramp of small batches, then large ones without an arrival
+        (64, 5.0, 800, {"step_s": 0.006, "per_request_s": 0.001, "prefill_s": 0.01}, 0),
+    ],
+)
+def test_batches_that_grow_and_shrink_do_not_make_a_true_client_the_limit(
+    requests, rate, tokens, costs, seed
+):
+    lines, line = arrivals(requests, rate, tokens, seed=seed, **costs)
+    view = server_view(lines, None)
+    told = {
+        "view": view,
+        "output_len": tokens,
+        "point": OPEN | {"request_rate": rate, "input_len": 64},
+    }
+
+    assert view.steps is not None
+    assert "client_limited" not in flags(line, **told)
+    for factor in (1.5, 0.6):  # what no mixture of the server's steps can make
+        other = {**line, "itls": [[factor * gap for gap in gaps] for gaps in line["itls"]]}
+        assert "client_limited" in flags(other, **told)
 
 
 def test_a_queue_says_what_the_pool_holds():

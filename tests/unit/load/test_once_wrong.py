@@ -67,7 +67,7 @@ def test_pipeline_ranks_are_one_server_of_micro_batches(tmp_path):
     view = server_view(lines, 0.95 * 64)
     assert view.tpot_ms is None or view.tpot_ms == pytest.approx(25, rel=0.02)
     assert view.running_mean is None or view.running_mean == pytest.approx(64)
-    assert view.step_ms is None
+    assert view.steps is None
     assert flags(client_line(8, itl_s=0.025), view=view) == []
 
 
@@ -91,7 +91,7 @@ def test_first_tokens_are_not_in_the_server_s_rate():
     lines count 3 of the 4 (the first comes from the prefill): 75 tok/s. All is well."""
     requests = 60
     line = client_line(requests, tokens=4, ttft_s=0.01, itl_s=0.01, duration_s=requests * 0.04)
-    view = {"peak_output_tok_s": 75.0, "decode_lines": 4}
+    view = {"peak_output_tok_s": 75.0, "decode_lines": 4, "rank_lines": 4}
     assert flags(line, view=view, point={"concurrency": 1}) == []
 
 

@@ -1,5 +1,7 @@
 """A load point as the server saw it, from made-up batches."""
 
+import time
+
 import pytest
 
 from sgmatrix.load.serverview import server_view
@@ -69,11 +71,38 @@ def test_ranks_are_added_up():
         decode(3, 300.0, at=1.0),
         decode(5, 500.0, at=1.0, rank=1),
         decode(3, 900.0, at=2.0),  # of the other rank counts what it said last
+        decode(5, 500.0, at=2.0, rank=1),
     ]
     view = server_view(lines, None)
 
     assert (view.running_mean, view.running_max) == (8.0, 8)
     assert view.peak_output_tok_s == 1400.0
+
+
+def test_the_first_rate_of_a_rank_is_no_peak():
+    """It is over a time that began before the point: 40 tokens since a pause of 10 s."""
+    first = [decode(1, 4.0, at=2.0, rank=r) for r in range(8)]
+    view = server_view(first, None)
+
+    assert (view.decode_lines, view.rank_lines, view.peak_output_tok_s) == (8, 1, None)
+    both = [*first, *(decode(1, 50.0, at=3.0, rank=r) for r in range(8))]
+    assert server_view(both, None).peak_output_tok_s == 400.0
+
+
+def test_a_rank_that_begins_late_hides_no_peak():
+    lines = [decode(8, 800.0, at=s) for s in (1, 2, 3, 4)]
+    lines += [decode(1, 100.0, at=s, rank=1) for s in (8, 9, 10, 11)]
+
+    assert server_view(lines, None).peak_output_tok_s == 800.0
+
+
+def test_a_line_for_every_step_is_read_in_no_time():
+    """40,000 steps of 15 ms are ten minutes; a median for each line took minutes."""
+    lines = [decode(8, 533.0, at=step * 15 // 1000) for step in range(40_000)]
+    began_s = time.process_time()
+
+    assert server_view(lines, None).running_mean == 8
+    assert time.process_time() - began_s < 10
 
 
 def test_a_rank_that_has_nothing_left_runs_nothing():
@@ -117,7 +146,23 @@ def test_ranks_that_log_several_times_a_second_are_not_silent():
     ],
 )
 def test_a_usual_step_is_one_without_a_prefill(lines, want):
-    assert server_view(lines, None).step_ms == want
+    steps = server_view(lines, None).steps
+
+    assert (steps and steps.median_ms) == want
+
+
+def test_steps_that_differ_bound_the_median_and_the_mean_of_all():
+    """Of 100 tokens 60 are of steps without a prefill: 20 of 4 ms, 20 of 5, 10 of 8, 10 of 10.
+
+    The median of all is beyond 10 of the 60 if the other 40 are shorter, and 50 if longer.
+    """
+    lines = [decode(10, 2500.0), *(decode(10, rate) for rate in (2500.0, 2500.0, 2000.0, 2000.0))]
+    lines += [decode(10, 1250.0), decode(10, 1000.0)]
+    lines += [prefill(10), decode(10, 400.0)] * 3
+    steps = server_view(lines, None).steps
+
+    assert (steps.median_ms, steps.least_median_ms, steps.most_median_ms) == (5.0, 4.0, 8.0)
+    assert steps.least_mean_ms == pytest.approx((2 * 4 + 2 * 5 + 8 + 10 + 4 * 4) / 10)
 
 
 def test_retractions_are_counted_and_graphs_are_a_share():
@@ -135,6 +180,6 @@ def test_retractions_are_counted_and_graphs_are_a_share():
 def test_a_server_that_logs_no_batch_says_nothing():
     view = server_view([], asked=8)
 
-    assert view.decode_lines == 0
-    said = {name: value for name, value in vars(view).items() if name != "decode_lines"}
+    assert (view.decode_lines, view.rank_lines) == (0, 0)
+    said = {name: value for name, value in vars(view).items() if "_lines" not in name}
     assert set(said.values()) == {None}

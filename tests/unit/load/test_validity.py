@@ -104,7 +104,18 @@ def test_more_requests_in_flight_than_were_allowed_cannot_be(duration_s, want):
 
 @pytest.mark.parametrize(("peak", "want"), [(45.8, []), (45.7, ["implausible"])])
 def test_more_tokens_than_the_server_s_steps_allow_cannot_be(peak, want):
-    view = {"decode_lines": 4, "peak_output_tok_s": peak}  # 48 tok/s after the first ones
+    view = {
+        "decode_lines": 4,
+        "rank_lines": 4,
+        "peak_output_tok_s": peak,
+    }  # 48 tok/s after the first ones
+
+    assert flags(view=view) == want
+
+
+@pytest.mark.parametrize(("rank_lines", "want"), [(3, []), (4, ["implausible"])])
+def test_a_rank_that_logged_little_speaks_of_no_peak(rank_lines, want):
+    view = {"decode_lines": 32, "rank_lines": rank_lines, "peak_output_tok_s": 32.0}
 
     assert flags(view=view) == want
 

@@ -90,23 +90,37 @@ def client_limited(e: Evidence, limits: Limits) -> Iterator[str]:
             yield f"the load client used {use.cpu_cores:.2f} of {of}"
         if is_above(use.delay_share, limits["max_client_delay_share"]):
             yield f"the load client waited {100 * use.delay_share:.0f} % of the time for a CPU"
-    step_ms, gap = e.server.step_ms, 1 + limits["max_client_gap"]
+    yield from _other_steps(e, limits)
+
+
+def _other_steps(e: Evidence, limits: Limits) -> Iterator[str]:
+    """Tell of tokens that came at other times than the server's steps made them.
+
+    By what is sure: which steps a prefill was in is known, and not how long they would have been.
+    """
+    steps, gap = e.server.steps, 1 + limits["max_client_gap"]
     usual_ms, mean_ms = e.metrics.get("itl_ms_p50"), e.metrics.get("itl_ms_mean")
-    if step_ms and usual_ms and is_above(usual_ms, gap * step_ms):
+    if steps is None:
+        return
+    if usual_ms and is_above(usual_ms, gap * steps.most_median_ms):
         yield (
             f"the median time between tokens is {usual_ms:.3g} ms at the client, a step of the "
-            f"server takes {step_ms:.3g} ms"
+            f"server takes {steps.most_median_ms:.3g} ms"
         )
     # prefills make the mean longer; nothing makes it shorter than the steps of the server
-    if step_ms and use is not None and use.one_thread and is_above(step_ms, gap * (usual_ms or 0)):
+    if (
+        e.client is not None
+        and e.client.one_thread
+        and is_above(steps.least_median_ms, gap * (usual_ms or 0))
+    ):
         yield (
             f"the median time between tokens is {usual_ms or 0:.3g} ms at the client, a step of "
-            f"the server takes {step_ms:.3g} ms: it read them in bursts"
+            f"the server takes {steps.least_median_ms:.3g} ms: it read them in bursts"
         )
-    elif step_ms and mean_ms and is_above(step_ms, gap * mean_ms):
+    elif mean_ms and is_above(steps.least_mean_ms, gap * mean_ms):
         yield (
             f"tokens came {mean_ms:.3g} ms apart at the client, less than a step of the server, "
-            f"{step_ms:.3g} ms"
+            f"{steps.least_mean_ms:.3g} ms"
         )
 
 

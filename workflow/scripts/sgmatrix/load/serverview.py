@@ -12,9 +12,10 @@ from __future__ import annotations
 import math
 import statistics
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from sgmatrix.node.batchlog import BatchLine
 
@@ -25,10 +26,28 @@ _CLEAN_SHARE = 0.5
 
 
 @dataclass(frozen=True)
+class UsualSteps:
+    """Times of the decode steps without a prefill, by tokens.
+
+    How long the other steps took is not known, so that all steps together have a median between
+    `least_median_ms` and `most_median_ms`: where steps differ, by batches that grow and shrink,
+    these are apart.
+    """
+
+    median_ms: float
+    least_median_ms: float
+    most_median_ms: float
+    least_mean_ms: float
+    """Of all steps, if the others were as short as the shortest of these."""
+
+
+@dataclass(frozen=True)
 class ServerView:
     """One load point as the server saw it; None: it did not say."""
 
     decode_lines: int
+    rank_lines: int
+    """Decode lines of the data-parallel rank that logged the fewest."""
     running_mean: float | None
     """Requests in a decode batch, all ranks together."""
     running_max: int | None
@@ -43,9 +62,9 @@ class ServerView:
     peak_output_tok_s: float | None
     tpot_ms: float | None
     """Mean time of a decode step, prefills between the steps included."""
-    step_ms: float | None
-    """Time of a usual decode step, those with a prefill or idle time before them left out; None
-    where they made too few of the tokens, or where a step makes several per request."""
+    steps: UsualSteps | None
+    """Decode steps without a prefill or idle time before them; None where they made too few of
+    the tokens, or where a step makes several per request."""
     graph_share: float | None
 
 
@@ -67,9 +86,11 @@ def server_view(lines: Sequence[BatchLine], asked: float | None) -> ServerView:
     usages = [line.token_usage for line in lines if line.token_usage is not None]
     running = _sums(decode, ranks, "running") if whole else []
     queued = _sums(decode, ranks, "queued")
+    fewest = min(Counter(line.rank for line in decode).values(), default=0)
     few = asked / len(ranks) if asked is not None and ranks else None
     return ServerView(
         decode_lines=len(decode),
+        rank_lines=fewest,
         running_mean=sum(running) / len(running) if running else None,
         running_max=int(max(running)) if running else None,
         queued_max=int(max(queued)) if queued else None,
@@ -77,38 +98,55 @@ def server_view(lines: Sequence[BatchLine], asked: float | None) -> ServerView:
         token_usage_max=max(usages, default=None),
         retracted=sum(line.retracted or 0 for line in lines) if lines else None,
         cached_share=_cached_share(lines),
-        peak_output_tok_s=max(_sums(decode, ranks, "output_tok_s"), default=None),
+        # the first rate of a rank is over a time that began before the point
+        peak_output_tok_s=max(_sums(decode, ranks, "output_tok_s", partly=True), default=None)
+        if fewest > 1
+        else None,
         tpot_ms=sum(steps) / len(steps) if whole and len(steps) >= MIN_LINES else None,
-        step_ms=_usual_step_ms(spans) if whole else None,
+        steps=_usual_steps(spans) if whole else None,
         graph_share=sum(graphs) / len(graphs) if graphs else None,
     )
 
 
-def _sums(decode: Sequence[BatchLine], ranks: Sequence[int], name: str) -> list[float]:
+def _sums(
+    decode: Sequence[BatchLine], ranks: Sequence[int], name: str, *, partly: bool = False
+) -> list[float]:
     """Return a quantity of all ranks together, at each line: the sum of what each said last.
 
     A moment at which a rank has said nothing yet is left out; one that has fallen silent since
     has nothing left to do and counts as 0.
+
+    Args:
+        decode: the decode lines, in order.
+        ranks: that have logged.
+        name: of the quantity.
+        partly: whether a moment counts though a rank has said nothing yet: the sum is then at
+            the least so much, which is enough for a maximum.
     """
     said = {rank: [line.time_s for line in decode if line.rank == rank] for rank in ranks}
+    # once for each rank: a line per step makes tens of thousands of lines
+    usual_s = {
+        rank: statistics.median([b - a for a, b in pairwise(times_s)] or [0.0])
+        for rank, times_s in said.items()
+    }
     last: dict[int, tuple[float, float]] = {}
     found = []
     for line in decode:
         value = getattr(line, name)
         if value is not None:
-            last[line.rank] = value, _holds_until(said[line.rank], line.time_s)
-            if len(last) == len(ranks):
+            until_s = _holds_until(said[line.rank], usual_s[line.rank], line.time_s)
+            last[line.rank] = value, until_s
+            if partly or len(last) == len(ranks):
                 found.append(sum(one for one, until_s in last.values() if line.time_s <= until_s))
     return found
 
 
-def _holds_until(times_s: Sequence[float], now_s: float) -> float:
+def _holds_until(times_s: Sequence[float], usual_s: float, now_s: float) -> float:
     """Return until when a rank goes on with what it says now.
 
     Until its next line, unless that comes after more than two of its usual intervals: then, and
     after its last one, for one interval. Times are whole seconds.
     """
-    usual_s = statistics.median([b - a for a, b in pairwise(times_s)] or [0.0])
     place = bisect_left(times_s, now_s + 0.5)
     following_s = times_s[place] if place < len(times_s) else math.inf
     if following_s - now_s <= 2 * usual_s + 1:
@@ -174,19 +212,29 @@ def _spans(lines: Sequence[BatchLine], rank: int) -> list[_Span]:
     return spans
 
 
-def _usual_step_ms(spans: Sequence[_Span]) -> float | None:
-    """Return the median over tokens of the time per step, of spans without a prefill.
+def _usual_steps(spans: Sequence[_Span]) -> UsualSteps | None:
+    """Return the times per step of spans without a prefill.
 
     With speculative decoding there is no usual step: how many tokens it makes differs.
     """
     clean = sorted((one.step_ms, one.tokens) for one in spans if one.clean and one.step_ms)
     made = sum(tokens for _, tokens in clean)
-    enough = made >= _CLEAN_SHARE * sum(span.tokens for span in spans)
-    if len(clean) < MIN_LINES or not enough or any(span.several for span in spans):
+    all_made = sum(span.tokens for span in spans)
+    if len(clean) < MIN_LINES or made < _CLEAN_SHARE * all_made or any(s.several for s in spans):
         return None
-    passed = 0
-    for step_ms, tokens in clean:
-        passed += tokens
-        if 2 * passed >= made:
-            return step_ms
-    return None
+    shortest_ms = clean[0][0]
+    clean_ms = math.fsum(step_ms * tokens for step_ms, tokens in clean)
+    return UsualSteps(
+        median_ms=_quantile_ms(clean, made / 2),
+        least_median_ms=_quantile_ms(clean, made - all_made / 2),
+        most_median_ms=_quantile_ms(clean, all_made / 2),
+        least_mean_ms=(clean_ms + (all_made - made) * shortest_ms) / all_made,
+    )
+
+
+def _quantile_ms(steps: Sequence[tuple[float, int]], passed: float) -> float:
+    """Return the time per step at which so many tokens had shorter steps or this one."""
+    ends = accumulate(tokens for _, tokens in steps)
+    return next(
+        (ms for (ms, _), end in zip(steps, ends, strict=True) if end >= passed), steps[-1][0]
+    )

@@ -124,7 +124,8 @@ def _implausible(e: Evidence, _limits: Limits) -> Iterator[str]:
     if mean is not None and most is not None and mean > _SLACK * most:
         yield f"latencies and duration say {mean:.3g} requests in flight, {most} were allowed"
     rate, peak = _decode_tok_s(e), e.server.peak_output_tok_s
-    if rate and peak and e.server.decode_lines > MIN_LINES and rate > _SLACK * peak:
+    # of each rank: the first rate of a rank counts the idle time before it
+    if rate and peak and e.server.rank_lines > MIN_LINES and rate > _SLACK * peak:
         yield f"{rate:.0f} decoded tok/s at the client, the server made {peak:.0f} at the most"
 
 
