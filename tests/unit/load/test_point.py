@@ -225,6 +225,24 @@ def test_a_sampler_that_is_gone_is_missed(launched, client):
     )
 
 
+def test_a_retraction_at_a_point_that_failed_spoils_the_later_ones(launched, client):
+    step = launched()
+    client.answers("no line\n", requests=8)
+    failed, _ = run_point(step, LOW, None)
+    with (step.folder / "server.log").open("a") as log:
+        log.write(
+            "[2026-11-20 10:00:52] KV cache pool is full. Retract requests. #retracted_reqs: 3\n"
+        )
+    client.answers(client_line(8))
+    record, _ = run_point(step, HIGH, None)
+
+    assert (failed["status"], failed.get("retracted")) == ("failed", None)
+    assert record["validity"] == "cold"
+    assert record["validity_detail"] == (
+        "cold: requests were retracted since the warm-up, on this same server"
+    )
+
+
 def test_without_a_warm_up_a_point_is_cold(launched, client):
     client.answers(client_line(8))
     step = launched(warmup={"max_waves": 0})

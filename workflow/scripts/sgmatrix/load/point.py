@@ -112,6 +112,7 @@ def _measure(
     warmup = read_json_or_none(step.folder / "warmup.json") or {}
     emit(step.layout.events, "point", cell=step.cell, launch=step.launch, load=point["load_id"])
     limit_s, wave = spec["deadlines"]["point_s"], warmup
+    cold = why_cold(warmup) or _spoilt(step.folder, warmup)
     if pilot := pilot_offer(point, warmup):
         wave = run_wave(step, server, pilot, step.folder / "pilot" / point["load_id"], limit_s)
         if "status" in wave:
@@ -149,7 +150,7 @@ def _measure(
         return {**died(closed), **common, **counts}, rows
     if not metrics["completed"]:
         return {**all_failed(rows), **common, **counts}, rows
-    evidence = _evidence(step, spec, point, client, warmup, run, rows, metrics, begins, flushed)
+    evidence = _evidence(step, spec, point, client, run, rows, metrics, begins, flushed, cold)
     record = {"status": "ok", "reason": None}
     first_error = next((row["error"] for row in rows if row["error"]), None)
     verdict = validity_columns(findings(evidence, spec["validity"]))
@@ -161,12 +162,12 @@ def _evidence(
     spec: Mapping[str, Any],
     point: Mapping[str, Any],
     client: Mapping[str, Any],
-    warmup: Mapping[str, Any],
     run: ClientRun,
     rows: list[dict[str, Any]],
     metrics: Mapping[str, Any],
     begins: int,
     flushed: bool,
+    cold: str | None,
 ) -> Evidence:
     """Bring together what is known of a point that was measured."""
     asked = in_flight(point)
@@ -198,17 +199,21 @@ def _evidence(
         surroundings=around,
         stream_errors=stream_errors(log, begins, ends),
         cache_flushed=flushed,
-        cold=why_cold(warmup) or _spoilt(step.folder),
+        cold=cold,
     )
 
 
-def _spoilt(folder: Path) -> str | None:
+def _spoilt(folder: Path, warmup: Mapping[str, Any]) -> str | None:
     """Return why a server is not as fresh as its warm-up left it; None where it is.
 
-    A server that had to throw requests out of a full pool may stay slow long after.
+    A server that had to throw requests out of a full pool may stay slow long after. The record of
+    a point that failed does not tell of it; the log does.
     """
     for path in sorted((folder / "points").glob("*.json")):
         record = read_json(path)
         if record.get("retracted"):
             return f"requests were retracted at {record['load_id']}, on this same server"
+    begins = (warmup.get("log_bytes") or (0, 0))[1]
+    if any(line.kind == "retract" for line in batch_lines(folder / "server.log", begins)):
+        return "requests were retracted since the warm-up, on this same server"
     return None
