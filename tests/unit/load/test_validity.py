@@ -79,13 +79,13 @@ def test_latencies_that_cannot_be_are_implausible(changes, want):
 @pytest.mark.parametrize(("held", "want"), [(6, []), (7, ["implausible"])])
 def test_a_first_piece_of_many_tokens_makes_tpot_too_low(held, want):
     """127 tokens after the first one, 20 ms apart, of which the first piece held some."""
-    line = client_line(8, tokens=128, itls=[[0.02] * (127 - held)] * 8, duration_s=20)
+    line = client_line(8, tokens=128, itls=[[0.02] * (127 - held)] * 8, duration_s=10)
 
     assert flags(line, output_len=128) == want
 
 
 def test_a_first_piece_of_many_tokens_is_told_with_both_times():
-    line = client_line(8, tokens=128, itls=[[0.02] * 64] * 8, duration_s=11)
+    line = client_line(8, tokens=128, itls=[[0.02] * 64] * 8, duration_s=5.5)
 
     assert why(line, output_len=128) == (
         "TPOT is 10.1 ms, and tokens came 20 ms apart: the first pieces held many"
@@ -154,13 +154,13 @@ def test_prompts_from_the_cache_are_counted_by_the_server(dataset, share, want):
     ],
 )
 def test_random_prompts_repeat_by_chance(requests, vocab_size, share, want):
-    line = client_line(requests, duration_s=requests / 100)
+    line = client_line(requests, duration_s=requests / 120)
 
     assert flags(line, vocab_size=vocab_size, view={"cached_share": share}) == want
 
 
 def test_of_prompts_about_topics_none_repeats_by_chance():
-    line = client_line(12_288, duration_s=200)
+    line = client_line(12_288, duration_s=100)
     topical = {"dataset": "topical"}
 
     assert flags(line, point=topical, view={"cached_share": 0.02}) == ["cache_hits"]

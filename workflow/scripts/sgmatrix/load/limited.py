@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from sgmatrix.load.evidence import Evidence
 from sgmatrix.load.offer import in_flight
 from sgmatrix.load.serverview import MIN_LINES
+from sgmatrix.load.timeline import course_s
 
 Limits = Mapping[str, float]
 
@@ -20,6 +21,8 @@ below, they came in one burst, and how fast it was served is the server's doing.
 _LATE = 2.0
 """Times the span of the arrivals: a last request that is sent after it was held back by the cap,
 and not by chance (Poisson arrivals of 8 requests take that long once in a hundred times)."""
+_ONCE_S = 0.5
+"""What a client may do once within its duration, such as its question for /server_info."""
 _GROWTH = 1.5
 """E2E of the last third of the requests over the first, from which on a server falls behind."""
 
@@ -91,6 +94,7 @@ def client_limited(e: Evidence, limits: Limits) -> Iterator[str]:
         if is_above(use.delay_share, limits["max_client_delay_share"]):
             yield f"the load client waited {100 * use.delay_share:.0f} % of the time for a CPU"
     yield from _other_steps(e, limits)
+    yield from _empty_places(e, limits)
 
 
 def _other_steps(e: Evidence, limits: Limits) -> Iterator[str]:
@@ -121,6 +125,25 @@ def _other_steps(e: Evidence, limits: Limits) -> Iterator[str]:
         yield (
             f"tokens came {mean_ms:.3g} ms apart at the client, less than a step of the server, "
             f"{steps.least_mean_ms:.3g} ms"
+        )
+
+
+def _empty_places(e: Evidence, limits: Limits) -> Iterator[str]:
+    """Tell of a closed loop in which the client was slow to send the next request.
+
+    So long a place is empty, which no latency counts; in the open loop that is the load.
+    """
+    asked, duration_s = in_flight(e.point), e.metrics.get("duration_s")
+    if e.point.get("request_rate") is not None or not asked or not duration_s:
+        return
+    if not all(row["ok"] for row in e.rows):
+        return  # of a failed request it is not known how long it held its place
+    took_s = course_s([row["e2e_ms"] / 1e3 for row in e.rows], asked)
+    longest_s = max((1 + limits["max_client_gap"]) * took_s, took_s + _ONCE_S)
+    if is_above(duration_s, longest_s):
+        yield (
+            f"the requests, {asked} at once, account for {took_s:.3g} of {duration_s:.3g} s: the "
+            "client was slow to send the next ones"
         )
 
 

@@ -48,6 +48,12 @@ def start_times_s(latencies_s: Sequence[float], concurrency: int) -> list[float]
     return starts
 
 
+def course_s(latencies_s: Sequence[float], concurrency: int) -> float:
+    """Return how long a closed loop takes whose free places are taken at once."""
+    starts = start_times_s(latencies_s, concurrency)
+    return max(start + latency for start, latency in zip(starts, latencies_s, strict=True))
+
+
 def steady_part(
     rows: Sequence[dict[str, Any]], concurrency: int, duration_s: float
 ) -> Steady | None:
