@@ -397,3 +397,60 @@ def test_the_points_of_a_plan_have_their_keys():
     }
 
     assert planned_keys(plan) == {("on", "1", LOW): "k"}
+
+
+# --- goodput of 0 --------------------------------------------------------------------------------
+
+
+def goodput(*values):
+    return [{**row(), "goodput_request_s": value} for value in values]
+
+
+def good(off, on):
+    """Three to five rounds decided by goodput: what was measured at both loads."""
+    found = Found()
+    for cell, values in (("off", off), ("on", on)):
+        for launch, one in enumerate(goodput(*values), 1):
+            found.put(cell, launch, one)
+    return planned(metric="goodput_request_s"), found
+
+
+def test_a_goodput_of_0_was_measured_and_one_that_is_missing_was_not():
+    (zero, missing, wrong) = goodput(0.0, None, -1.0)
+
+    assert value_of(zero, "goodput_request_s") == 0.0
+    assert value_of(missing, "goodput_request_s") is None
+    assert value_of(wrong, "goodput_request_s") is None
+    assert value_of({**zero, "validity": "partial"}, "goodput_request_s") is None
+
+
+def test_launches_without_a_good_request_are_not_left_out_of_what_is_better():
+    # of five launches two met the objective never: the other three alone would say better
+    asked, found = good((5.0, 5.0, 5.0, 5.0, 5.0), (0.0, 9.0, 9.01, 9.02, 0.0))
+
+    made = concluded(asked, found)
+
+    assert [one.text for one in made.results] == 2 * [
+        (
+            "no verdict (goodput_request_s is 0 in 2 launches of the variant, and no change in "
+            "percent is from or to 0)"
+        )
+    ]
+    assert {(one.effect_pct, one.variant_mean, one.left_out) for one in made.results} == {
+        (None, None, 0)
+    }
+
+
+def test_a_goodput_of_0_in_both_arms_is_told_of_both():
+    (_, primary) = concluded(*good((0.0, 5.0, 5.0), (0.0, 0.0, 5.1))).results
+
+    assert "is 0 in 1 launch of the baseline and in 2 launches of the variant" in primary.text
+
+
+def test_no_launch_is_started_after_a_goodput_of_0_at_the_load_that_decides():
+    asked, found = good((5.0, 5.0, 5.0), (5.1, 0.0, 4.9))
+
+    why = why_not_needed([asked], launch(4), found)
+
+    assert why is not None
+    assert "it cannot be decided any more: goodput_request_s is 0 in 1 launch of" in why

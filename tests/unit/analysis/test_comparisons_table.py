@@ -134,3 +134,35 @@ def test_a_barred_value_leaves_its_round_out_and_the_launches_go_on(told, not_ne
     row = told.table[1]
     assert (row["pairs"], row["left_out"], row["verdict"]) == (2, 1, "no_verdict")
     assert (row["stopped"], row["interval_low_percent"]) == (False, None)
+
+
+def test_a_load_point_that_was_added_after_its_rounds_says_why_it_has_no_verdict(told, tmp_path):
+    told.rounds(baseline=BASE, variant=TWICE)
+    load = {"concurrency": [1, 2, 4], "input_len": 16, "output_len": 4}
+    changed = {**PAIR, "primary": {"concurrency": 4}}
+    grown = Compared(tmp_path, campaign(axes=AXES, compare=[changed], load=load))
+
+    low, _, added = grown.table
+
+    assert (added["primary"], added["verdict"], added["pairs"]) == (True, "no_verdict", 0)
+    assert added["verdict_text"] == (
+        "no verdict (the load point was added after 3 of 3 rounds had been measured; its points "
+        "there are of extra launches, which are no pairs; fix: give the campaign another name, so "
+        "that each round has it)"
+    )
+    assert low["verdict_text"] != added["verdict_text"]
+
+
+def test_rounds_after_a_load_point_was_added_are_pairs_of_it(told, tmp_path):
+    told.rounds(baseline=BASE[:2], variant=TWICE[:2])
+    load = {"concurrency": [1, 2, 4], "input_len": 16, "output_len": 4}
+    changed = {**PAIR, "primary": {"concurrency": 4}}
+    grown = Compared(tmp_path, campaign(axes=AXES, compare=[changed], load=load))
+    for number, (off, on) in enumerate(zip(BASE, TWICE, strict=True), 3):
+        for cell, tpot_ms in ((OFF, off), (ON, on)):
+            rates = {1: 64, 2: 100, 4: 120}
+            grown.measured(cell, str(number), rates=rates, itl_s=tpot_ms / 1e3)
+
+    *_, added = grown.table
+
+    assert (added["verdict_text"], added["pairs"], added["left_out"]) == ("worse", 3, 2)

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from sgmatrix.analysis.ab.compare import conclude, decision
-from sgmatrix.analysis.ab.inputs import PAIRS_NEEDED, Rules, Series
-from sgmatrix.analysis.ab.results import Comparison
+from sgmatrix.analysis.ab.inputs import PAIRS_NEEDED, Rules, Series, may_be_zero
+from sgmatrix.analysis.ab.pairs import pairs_of
+from sgmatrix.analysis.ab.results import Comparison, zeros_text
 from sgmatrix.core.clock import parse_utc
 from sgmatrix.core.flags import Kind, is_barred
 from sgmatrix.core.reasons import NOT_NEEDED
 
 Row = Mapping[str, Any]
+Place = tuple[str, str, str]
+"""(cell, launch, load id)."""
 Lookup = Callable[[str, str, str], Row | None]
 """(cell, launch, load id) to the row or record of its current point; None where there is none."""
 
@@ -37,6 +40,8 @@ def value_of(row: Row | None, metric: str) -> float | None:
     if is_barred(row, compared_kind(metric)):
         return None
     value = row.get(metric)
+    if value == 0 and may_be_zero(metric):
+        return 0.0  # no request was good: measured, and nothing that may be left out
     return float(value) if value is not None and 0 < value < math.inf else None
 
 
@@ -169,6 +174,9 @@ def why_not_needed(compared: Iterable[Row], launch: Row, find: Lookup) -> str | 
 def _hopeless(planned: Row, series: Sequence[Series], done: int) -> str | None:
     """Return why no further round can bring a verdict; None where it can."""
     primary = next(one for one in series if one.load_id == planned["primary"])
+    zeros = pairs_of(primary, done).zeros
+    if any(zeros):
+        return f"it cannot be decided any more: {zeros_text(primary.metric, zeros)}"
     pairs = sum(None not in pair for pair in zip(primary.baseline, primary.variant, strict=True))
     if pairs + planned["most"] - done >= PAIRS_NEEDED:
         return None
@@ -190,8 +198,28 @@ def concluded(planned: Row, find: Lookup) -> Comparison:
     return conclude(series_of(planned, find, rounds), rules_of(planned), rounds)
 
 
+def rounds_without(planned: Row, load: str, asked: Container[Place], rounds: int) -> int:
+    """Return in how many of the first rounds an arm was measured before a load point was added.
+
+    Such a point is of an extra launch, which is no repetition: these rounds never have its pair.
+
+    Args:
+        planned: the comparison, of `plan.json`.
+        load: id of the load point.
+        asked: (cell, launch, load id) of the points that the plan asks for.
+        rounds: how many.
+    """
+    return sum(
+        any((planned[arm], one[arm], load) not in asked for arm in ("baseline", "variant"))
+        for one in planned["rounds"][:rounds]
+    )
+
+
 def comparison_rows(
-    campaign: str, compared: Sequence[Row], points: Iterable[Row]
+    campaign: str,
+    compared: Sequence[Row],
+    points: Iterable[Row],
+    asked: Container[Place] | None = None,
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows of the table `comparisons`.
 
@@ -199,6 +227,7 @@ def comparison_rows(
         campaign: its name.
         compared: `comparisons` of `plan.json`.
         points: rows of `points`; only the current ones count.
+        asked: (cell, launch, load id) of the points that the plan asks for; None: all.
     """
     current = {
         (row["cell"], row["launch"], row["load_id"]): row for row in points if row["current"]
@@ -209,6 +238,9 @@ def comparison_rows(
         alone = f"{apart} of {made.used} rounds were not measured side by side" if apart else ""
         for one in made.results:
             low, high = one.interval_pct or (None, None)
+            late = (
+                rounds_without(planned, one.load_id, asked, made.used) if asked is not None else 0
+            )
             boot_low, boot_high = one.bootstrap_pct or (None, None)
             yield {
                 "campaign": campaign,
@@ -219,7 +251,7 @@ def comparison_rows(
                 "load_id": one.load_id,
                 "primary": one.primary,
                 "verdict": one.verdict.value,
-                "verdict_text": one.text,
+                "verdict_text": one.text_where(late),
                 "effect_percent": one.effect_pct,
                 "interval_low_percent": low,
                 "interval_high_percent": high,

@@ -24,7 +24,7 @@ def write_comparisons(layout: Layout, points: Path, out: Path) -> None:
         # what is still of another server, or another load, is to be measured again
         if row["point_key"] == keys.get((row["cell"], row["launch"], row["load_id"]))
     ]
-    made = comparison_rows(plan["campaign"], plan.get("comparisons", []), rows)
+    made = comparison_rows(plan["campaign"], plan.get("comparisons", []), rows, keys)
     schema = with_metadata(
         COMPARISONS, "comparisons", COMPARISONS_VERSION, {"campaign": plan["campaign"]}
     )

@@ -131,6 +131,7 @@ def _result(one: Series, judged: Judged, noise: Noise, rules: Rules, *, primary:
         noise_floor_pct=noise.floor_pct,
         aa_pairs=noise.pairs,
         warning=warning_of(noise, judged),
+        zeros=pairs.zeros,
     )
 
 

@@ -36,7 +36,7 @@ class Series:
     metric: str
     """Name of a column of `points`; it says whether less or more is better."""
     baseline: tuple[Value, ...]
-    """Arm A; index 0 is round 1. Unit of the metric, > 0."""
+    """Arm A; index 0 is round 1. Unit of the metric, > 0; goodput may be 0."""
     variant: tuple[Value, ...]
     """Arm B, as long as `baseline`."""
     aa: tuple[tuple[Value, Value], ...] = ()
@@ -94,12 +94,18 @@ def less_is_better(metric: str) -> bool:
     )
 
 
+def may_be_zero(metric: str) -> bool:
+    """Return True where 0 is a value like others: no request was a good one."""
+    return "good" in metric
+
+
 def primary_index(series: Sequence[Series], rules: Rules) -> int:
     """Return where the primary series stands; every series has been checked then.
 
     Raises:
         SgmatrixError: `comparison_values` when it is not there exactly once, when another one is
-            there twice, when arms differ in length, or when a value is not a number > 0;
+            there twice, when arms differ in length, or when a value is not a number > 0
+            (goodput: >= 0);
             `metric_without_direction` when a metric has none.
     """
     keys = [(one.load_id, one.metric) for one in series]
@@ -132,6 +138,8 @@ def _check(one: Series) -> None:
             fix="give one value per round and arm, None for a missing one",
         )
     for value in (*one.baseline, *one.variant, *(value for pair in one.aa for value in pair)):
+        if value == 0 and may_be_zero(one.metric):
+            continue
         if value is not None and not 0 < value < math.inf:
             raise SgmatrixError(
                 "comparison_values",

@@ -17,7 +17,11 @@ from sgmatrix.analysis.ab.inputs import Series, Value
 
 @dataclass(frozen=True)
 class Pairs:
-    """Complete pairs of one series over its first rounds."""
+    """Complete pairs of one series over its first rounds.
+
+    Where a value is 0 no change in percent exists, and the other pairs alone would tell of the
+    good rounds only: there are no differences then.
+    """
 
     differences: tuple[float, ...]
     """log(variant / baseline) of each complete pair, in order of the rounds."""
@@ -28,6 +32,8 @@ class Pairs:
     baseline_mean: float | None
     """Geometric mean over the complete pairs, in the metric's unit; None without a pair."""
     variant_mean: float | None
+    zeros: tuple[int, int]
+    """Complete pairs whose value is 0, of the baseline and of the variant."""
 
 
 def pairs_of(series: Series, rounds: int) -> Pairs:
@@ -35,26 +41,29 @@ def pairs_of(series: Series, rounds: int) -> Pairs:
 
     A round for which there are no values yet counts as left out.
     """
-    found = [
-        (place, math.log(a), math.log(b))
+    complete = [
+        (place, a, b)
         for place, (a, b) in enumerate(
             zip(series.baseline[:rounds], series.variant[:rounds], strict=True)
         )
         if a is not None and b is not None
     ]
+    zeros = (sum(a == 0 for _, a, _ in complete), sum(b == 0 for _, _, b in complete))
+    found = [] if any(zeros) else [(at, math.log(a), math.log(b)) for at, a, b in complete]
     baseline_first = sum(place % 2 == 0 for place, _, _ in found)
     return Pairs(
         differences=tuple(b - a for _, a, b in found),
-        left_out=rounds - len(found),
+        left_out=rounds - len(complete),
         balanced=abs(2 * baseline_first - len(found)) <= 1,
         baseline_mean=_geometric([a for _, a, _ in found]),
         variant_mean=_geometric([b for _, _, b in found]),
+        zeros=zeros,
     )
 
 
 def log_ratios(pairs: Iterable[tuple[Value, Value]]) -> list[float]:
-    """Return log(second / first) of the complete pairs."""
-    return [math.log(b / a) for a, b in pairs if a is not None and b is not None]
+    """Return log(second / first) of the complete pairs; one with a 0 has none."""
+    return [math.log(b / a) for a, b in pairs if a and b]
 
 
 def percent(log_ratio: float) -> float:

@@ -50,6 +50,8 @@ class Result:
     aa_pairs: int
     warning: str
     """What the A/A pair says against trusting the verdict; empty: nothing."""
+    zeros: tuple[int, int] = (0, 0)
+    """Complete pairs whose value is 0, of the baseline and of the variant."""
 
     @property
     def text(self) -> str:
@@ -67,7 +69,20 @@ class Result:
             case _:
                 return self.verdict.value
 
+    def text_where(self, late: int) -> str:
+        """The verdict in words, where so many rounds are older than the load point."""
+        if not late or self.verdict is not Verdict.NONE or any(self.zeros):
+            return self.text
+        of = self.pairs + self.left_out
+        return (
+            f"no verdict (the load point was added after {late} of {of} rounds had been measured; "
+            "its points there are of extra launches, which are no pairs; fix: give the campaign "
+            "another name, so that each round has it)"
+        )
+
     def _why_none(self) -> str:
+        if any(self.zeros):
+            return zeros_text(self.metric, self.zeros)
         if self.pairs == 0:
             return self._left_out_text() if self.left_out else "no launch of both arms"
         if self.pairs < PAIRS_NEEDED:
@@ -82,6 +97,16 @@ class Result:
             f"{self.left_out} of {rounds} round{'' if rounds == 1 else 's'} {have} no value of "
             "both arms that may be compared"
         )
+
+
+def zeros_text(metric: str, zeros: tuple[int, int]) -> str:
+    """Return why values of 0 allow no verdict."""
+    told = [
+        f"in {count} launch{'' if count == 1 else 'es'} of the {arm}"
+        for arm, count in zip(("baseline", "variant"), zeros, strict=True)
+        if count
+    ]
+    return f"{metric} is 0 {' and '.join(told)}, and no change in percent is from or to 0"
 
 
 @dataclass(frozen=True)
