@@ -12,12 +12,12 @@ from sgmatrix.analysis.compared import (
     concluded,
     finished_rounds,
     planned_keys,
-    rounds_apart,
     rules_of,
     series_of,
     value_of,
     why_not_needed,
 )
+from sgmatrix.analysis.side_by_side import rounds_apart
 
 LOW, HIGH = "c1", "c2"
 # ten percent slower in each of three rounds, within a hundredth of a percent of it
@@ -372,6 +372,46 @@ def test_arms_that_were_measured_one_after_the_other_are_no_pairs():
     found = started(Found(off=OFF, on=WORSE), "off1", "off2", "off3", "on1", "on2", "on3")
 
     assert rounds_apart(planned(), found, 3) == {0, 1, 2}
+
+
+def later(found, name, when):
+    for load in (LOW, HIGH):
+        found.rows[name[:-1], name[-1], load]["started_at"] = when
+
+
+def in_turn():
+    return started(
+        Found(off=(*OFF, 10.0), on=(*WORSE, 11.0)),
+        *("off1", "on1", "on2", "off2", "off3", "on3", "on4", "off4"),
+    )
+
+
+def test_an_arm_of_the_last_round_that_was_measured_again_later_has_no_partner():
+    found = in_turn()
+    later(found, "off4", "2026-12-07T10:00:00+00:00")  # no launch of another round between them
+
+    assert rounds_apart(planned(), found, 4) == {3}
+    assert rounds_apart(planned(), found, 3) == set()
+    assert series_of(planned(), found, 4)[1].baseline == (*OFF, None)
+
+
+def test_a_campaign_that_stood_still_within_a_round_has_no_pair_there():
+    found = in_turn()
+    for name in ("off2", "off3", "on3", "on4", "off4"):
+        minute = found.rows[name[:-1], name[-1], LOW]["started_at"][14:16]
+        later(found, name, f"2026-12-01T10:{minute}:00+00:00")
+
+    assert rounds_apart(planned(), found, 4) == {1}
+
+
+def test_a_pause_of_less_than_an_hour_and_arms_that_always_take_long_are_side_by_side():
+    found = in_turn()
+    later(found, "off4", "2026-11-30T11:00:00+00:00")
+    assert rounds_apart(planned(), found, 4) == set()
+
+    for day, name in enumerate(("off1", "on1", "on2", "off2", "off3", "on3", "on4", "off4"), 1):
+        later(found, name, f"2026-12-{day:02}T10:00:00+00:00")
+    assert rounds_apart(planned(), found, 4) == set()
 
 
 def test_no_launch_is_started_for_what_cannot_be_decided_any_more():

@@ -8,23 +8,19 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sgmatrix.analysis.ab.compare import conclude, decision
 from sgmatrix.analysis.ab.inputs import PAIRS_NEEDED, Rules, Series, may_be_zero
 from sgmatrix.analysis.ab.pairs import pairs_of
 from sgmatrix.analysis.ab.results import Comparison, zeros_text
-from sgmatrix.core.clock import parse_utc
+from sgmatrix.analysis.side_by_side import Lookup, Row, rounds_apart
 from sgmatrix.core.flags import Kind, is_barred
 from sgmatrix.core.reasons import NOT_NEEDED
 
-Row = Mapping[str, Any]
 Place = tuple[str, str, str]
 """(cell, launch, load id)."""
-Lookup = Callable[[str, str, str], Row | None]
-"""(cell, launch, load id) to the row or record of its current point; None where there is none."""
 
 
 def compared_kind(metric: str) -> Kind:
@@ -63,41 +59,6 @@ def planned_keys(plan: Row) -> dict[tuple[str, str, str], str]:
         for launch in plan["launches"]
         for point in launch["points"]
     }
-
-
-def rounds_apart(planned: Row, find: Lookup, rounds: int) -> set[int]:
-    """Return the rounds, from 0, whose arms were not measured side by side.
-
-    A launch of another round lies between them: one arm was repeated later, or alone. What the
-    machine did meanwhile would be taken for a difference of the arms.
-    """
-    started: list[tuple[datetime, int, str]] = []
-    for number, one in enumerate(planned["rounds"][:rounds]):
-        for arm, launch in one.items():
-            cell = planned["variant" if arm == "variant" else "baseline"]
-            times = [
-                when
-                for load in planned["loads"]
-                if (when := _started(find(cell, launch, load))) is not None
-            ]
-            if times:
-                started.append((min(times), number, arm))
-    started.sort()
-    places = {(number, arm): place for place, (_, number, arm) in enumerate(started)}
-    apart = set()
-    for number in range(rounds):
-        ends = [places.get((number, arm)) for arm in ("baseline", "variant")]
-        if None in ends:
-            continue
-        first, last = sorted(place for place in ends if place is not None)
-        if any(between != number for _, between, _ in started[first:last]):
-            apart.add(number)
-    return apart
-
-
-def _started(row: Row | None) -> datetime | None:
-    when = row.get("started_at") if row is not None else None
-    return parse_utc(when) if isinstance(when, str) else when
 
 
 def series_of(planned: Row, find: Lookup, rounds: int) -> tuple[Series, ...]:
