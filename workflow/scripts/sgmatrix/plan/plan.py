@@ -25,6 +25,7 @@ from sgmatrix.plan.loads import LoadPoint
 from sgmatrix.plan.matrix import expand
 from sgmatrix.plan.model import ModelFacts, model_facts
 from sgmatrix.plan.overrides import Settings
+from sgmatrix.plan.probe_limits import refuse_impossible
 from sgmatrix.plan.probes import PlannedProbe, planned_probes
 from sgmatrix.plan.prompts import prompt_facts, refuse_too_few
 from sgmatrix.plan.rounds import launches_needed
@@ -124,6 +125,8 @@ def make_plan(
     probes = planned_probes(
         campaign, cells, how, client, prompts, layout, retry_failed=retry_failed
     )
+    if not rerun:
+        refuse_impossible({one.cell: one.points for one in probes}, cells, model, prompts)
     refuse_too_few(prompts, (point for launch in launches for point in launch.points))
     return Plan(
         campaign=campaign.campaign,

@@ -17,7 +17,9 @@ class Probe(Closed):
         "auto", description="auto: cells of the axis `oea` are probed"
     )
     batches: list[Concurrency] = Field(
-        [], description="requests decoded together; default: `load.concurrency` up to max_batch"
+        [],
+        description="requests decoded together; default: `load.concurrency` up to max_batch and to "
+        "the server's max_running_requests",
     )
     max_batch: int = Field(256, ge=1, le=4096, description="above it nothing is counted")
     steps: int = Field(32, ge=4, le=4096, description="output tokens of each request")

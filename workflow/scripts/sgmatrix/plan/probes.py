@@ -19,6 +19,7 @@ from sgmatrix.plan.cells import Cell
 from sgmatrix.plan.loads import LoadPoint, load_points
 from sgmatrix.plan.oea import oea_of
 from sgmatrix.plan.overrides import Settings
+from sgmatrix.plan.probe_limits import room_of
 
 _ARGUMENTS = (
     *("--expert-distribution-recorder-mode", "stat"),
@@ -85,7 +86,8 @@ def _probe(
     retry_failed: bool,
 ) -> PlannedProbe:
     rule = campaign.probe
-    asked = [c for c in settings.load.concurrency if c <= rule.max_batch] or [1]
+    room = min(rule.max_batch, room_of(cell.flags) or rule.max_batch)
+    asked = [c for c in settings.load.concurrency if c <= room] or [1]
     batches = list(rule.batches or asked)
     load = settings.load.model_copy(
         update={
