@@ -23,6 +23,7 @@ class Probed:
     def __init__(self, tmp_path, monkeypatch):
         self.layout = Layout(tmp_path)
         self.calls = iter([[3, 5], [9, 7]])  # of two ranks, before and after
+        self.unproven = iter(())
         self.asked = []
         self.answer = LOGPROBS
         for name in ("own_words", "forced_logprobs", "prove"):
@@ -40,7 +41,8 @@ class Probed:
 
     def prove(self, server, cell):
         ranks = next(self.calls)
-        return None if ranks is None else [{"calls": calls} for calls in ranks], None
+        said = next(self.unproven, None)
+        return None if ranks is None else [{"calls": calls} for calls in ranks], said
 
     def quality(self, cell="on", *, reference="off", prompts=8):
         step = SimpleNamespace(layout=self.layout, cell=cell, folder=Path("/none"))
@@ -98,6 +100,25 @@ def test_without_decode_calls_of_every_rank_meanwhile_nothing_was_measured(probe
 
     assert quality.keys() == {"not_measured"}
     assert re.search(f"OEA did not run meanwhile: calls .*{said}", quality["not_measured"])
+
+
+@pytest.mark.parametrize(
+    ("calls", "unproven"),
+    [
+        ([[3, 5], [9]], (None, "1 of 2 ranks answered")),  # one that hangs
+        ([[3], [9, 7]], ("1 of 2 ranks answered", None)),
+        ([[], []], ("1 of 2 ranks answered", "1 of 2 ranks answered")),
+        ([[], []], ("1 of 2 ranks answered", None)),
+    ],
+)
+def test_where_a_rank_does_not_prove_itself_nothing_was_measured(probed, calls, unproven):
+    probed.texts(TEXTS)
+    probed.calls = iter(calls)
+    probed.unproven = iter([why and {"detail": why} for why in unproven])
+
+    quality, _ = probed.quality()
+
+    assert quality == {"not_measured": "OEA is not proven there: 1 of 2 ranks answered"}
 
 
 @pytest.mark.parametrize(

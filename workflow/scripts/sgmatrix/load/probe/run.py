@@ -125,11 +125,13 @@ def _quality(
             texts = other.get("texts")
             if not texts:
                 return {"not_measured": f"{reference} has written no text"}, None
-        before, _ = prove(server, spec["cell"])
+        before, unproven = prove(server, spec["cell"])
         logprobs = forced_logprobs(server, texts)
-        after, _ = prove(server, spec["cell"])
+        after, lost = prove(server, spec["cell"])
     except OSError as error:  # the counts stand; that the server died is in its closing record
         return {"not_measured": str(error)[:500]}, words
+    if problem := unproven or lost:
+        return {"not_measured": f"OEA is not proven there: {problem['detail']}"}, words
     calls = [[rank["calls"] for rank in ranks or []] for ranks in (before, after)]
     if any(late <= early for early, late in zip(*calls, strict=True)):
         return {"not_measured": f"OEA did not run meanwhile: calls {calls[0]} to {calls[1]}"}, words
