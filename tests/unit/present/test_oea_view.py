@@ -224,6 +224,17 @@ def test_a_probe_that_failed_is_named_with_its_reason_and_the_rest_stays_blank(o
     assert list(rows["2"].values())[:5] == ["2", "7.00", "", "", ""]
 
 
+def test_a_batch_of_which_a_probe_saw_no_whole_step_is_named(oea):
+    oea.rounds(baseline=BASE, variant=WORSE)
+    probed(oea)
+    complete = Section(oea.page()).text
+    oea.probe("oea2", **counts(b1=4.0), quality=quality(-1.5), proof=PROOF)
+
+    said = "The probe with OEA on saw no step of 2 tokens: the server never decoded so many"
+    assert said in Section(oea.page()).text
+    assert "saw no step" not in complete
+
+
 def test_quality_that_was_not_measured_says_why_in_place_of_a_number(oea):
     oea.rounds(baseline=BASE, variant=WORSE)
     probed(oea)

@@ -93,7 +93,14 @@ def oea_view(
         quality=quality_of(off, on),
         bandwidth=_bandwidth_text(bandwidth_of(off, on)),
         proof=_proof(on),
-        problem=_problem({"off": off, "on": on}, probe_doubts(layout, plan).get(arms[1]["id"])),
+        problem=_problem(
+            {"off": off, "on": on},
+            {
+                arm: _batches_asked(plan, cell["id"])
+                for arm, cell in zip(("off", "on"), arms, strict=True)
+            },
+            probe_doubts(layout, plan).get(arms[1]["id"]),
+        ),
     )
 
 
@@ -164,13 +171,28 @@ def _proof(on: Mapping[str, Any]) -> str:
     return f"{count} proved that OEA runs ({'; '.join(cores)}), {how}"
 
 
-def _problem(probes: Mapping[str, Mapping[str, Any]], doubt: str | None) -> str:
+def _batches_asked(plan: Mapping[str, Any], cell: str) -> list[int]:
+    """Return the batch sizes that a cell's probe is to count."""
+    for planned in plan.get("probes", []):
+        if planned["cell"] == cell:
+            return [point["concurrency"] for point in planned["points"]]
+    return []
+
+
+def _problem(
+    probes: Mapping[str, Mapping[str, Any]], asked: Mapping[str, Sequence[int]], doubt: str | None
+) -> str:
     said = [f"the points with OEA on are left out: {doubt}"] if doubt else []
     for arm, probe in probes.items():
         if not probe:
             said.append(f"OEA {arm} was not probed")
         elif probe["status"] != "ok":
             said.append(f"the probe with OEA {arm} failed: {probe['reason']}: {probe['detail']}")
+        elif empty := [one for one in asked[arm] if str(one) not in (probe.get("batches") or {})]:
+            said.append(
+                f"the probe with OEA {arm} saw no step of {', '.join(map(str, empty))} tokens: the "
+                "server never decoded so many requests at once"
+            )
     return "; ".join(said)
 
 
