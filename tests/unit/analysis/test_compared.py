@@ -368,6 +368,20 @@ def test_an_arm_that_was_measured_again_later_has_no_partner_any_more():
     assert (rows[1]["pairs"], rows[1]["left_out"], rows[1]["verdict"]) == (2, 1, "no_verdict")
 
 
+def test_what_a_later_round_says_of_an_earlier_one_is_told_and_left_out_alike():
+    # a launch of round 5, which another comparison needed, lies within round 3
+    found = Found(off=(*OFF, 10.0, 10.0), on=(11.0, 22.002, 99.0, 11.001, 11.0))
+    order = ("off1", "on1", "on2", "off2", "off3", "off5", "on3", "on4", "off4", "on5")
+    started(found, *order)
+
+    _, high = comparison_rows("made-up", [planned(least=4)], found.table())
+
+    assert (high["verdict"], high["launches_used"]) == ("worse", 4)
+    assert (high["pairs"], high["left_out"]) == (3, 1)
+    assert high["warning"].startswith("1 of 4 rounds were not measured side by side, as where")
+    assert high["warning"].endswith("a larger launches.max measures further rounds")
+
+
 def test_arms_that_were_measured_one_after_the_other_are_no_pairs():
     found = started(Found(off=OFF, on=WORSE), "off1", "off2", "off3", "on1", "on2", "on3")
 

@@ -176,6 +176,15 @@ def rounds_without(planned: Row, load: str, asked: Container[Place], rounds: int
     )
 
 
+def _alone_text(apart: int, of: int) -> str:
+    if not apart:
+        return ""
+    return (
+        f"{apart} of {of} rounds were not measured side by side, as where one arm was repeated "
+        "alone: a larger launches.max measures further rounds"
+    )
+
+
 def comparison_rows(
     campaign: str,
     compared: Sequence[Row],
@@ -193,10 +202,14 @@ def comparison_rows(
     current = {
         (row["cell"], row["launch"], row["load_id"]): row for row in points if row["current"]
     }
+
+    def find(cell: str, launch: str, load: str) -> Row | None:
+        return current.get((cell, launch, load))
+
     for planned in compared:
-        made = concluded(planned, lambda *place: current.get(place))
-        apart = len(rounds_apart(planned, lambda *place: current.get(place), made.used))
-        alone = f"{apart} of {made.used} rounds were not measured side by side" if apart else ""
+        made = concluded(planned, find)
+        apart = rounds_apart(planned, find, finished_rounds(planned, find))
+        alone = _alone_text(sum(number < made.used for number in apart), made.used)
         for one in made.results:
             low, high = one.interval_pct or (None, None)
             late = (
