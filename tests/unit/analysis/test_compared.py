@@ -409,6 +409,19 @@ def test_an_arm_of_the_last_round_that_was_measured_again_later_has_no_partner()
     assert series_of(planned(), found, 4)[1].baseline == (*OFF, None)
 
 
+def test_a_noise_launch_that_was_repeated_later_tells_no_noise_and_costs_no_pair():
+    pair = planned(noise_pair=True, rounds=3)
+    found = started(
+        Found(off=(1.0, 1.5, 1.0, 1.1, 1.0, 1.1), on=(2.0,) * 3),
+        *("off1", "on1", "off4", "on2", "off3", "off5", "on3", "off6", "off2"),
+    )
+
+    _, high = series_of(pair, found, 3)
+
+    assert high.aa == ((None, None), (1.0, 1.1), (1.0, 1.1))
+    assert (high.baseline, high.variant) == ((1.0,) * 3, (2.0,) * 3)
+
+
 def test_a_campaign_that_stood_still_within_a_round_has_no_pair_there():
     found = in_turn()
     for name in ("off2", "off3", "on3", "on4", "off4"):

@@ -67,11 +67,12 @@ def series_of(planned: Row, find: Lookup, rounds: int) -> tuple[Series, ...]:
     Rounds whose arms were not measured side by side have none.
     """
     apart = rounds_apart(planned, find, rounds)
+    noise_apart = rounds_apart(planned, find, rounds, ("baseline", "noise"))
 
-    def values(arm: str, load: str) -> tuple[float | None, ...]:
+    def values(arm: str, load: str, without: Container[int]) -> tuple[float | None, ...]:
         cell = planned["variant" if arm == "variant" else "baseline"]
         return tuple(
-            None if number in apart else value_of(find(cell, one[arm], load), planned["metric"])
+            None if number in without else value_of(find(cell, one[arm], load), planned["metric"])
             for number, one in enumerate(planned["rounds"][:rounds])
         )
 
@@ -79,9 +80,11 @@ def series_of(planned: Row, find: Lookup, rounds: int) -> tuple[Series, ...]:
         Series(
             load_id=load,
             metric=planned["metric"],
-            baseline=(baseline := values("baseline", load)),
-            variant=values("variant", load),
-            aa=tuple(zip(baseline, values("noise", load), strict=True))
+            baseline=values("baseline", load, apart),
+            variant=values("variant", load, apart),
+            aa=tuple(
+                zip(*(values(arm, load, noise_apart) for arm in ("baseline", "noise")), strict=True)
+            )
             if planned["noise_pair"]
             else (),
         )

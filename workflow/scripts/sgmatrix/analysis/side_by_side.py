@@ -23,8 +23,10 @@ _GRACE_S = 3600.0
 """And an hour: launches of seconds wait longer than they take."""
 
 
-def rounds_apart(planned: Row, find: Lookup, rounds: int) -> set[int]:
-    """Return the rounds, from 0, whose arms were not measured side by side.
+def rounds_apart(
+    planned: Row, find: Lookup, rounds: int, arms: tuple[str, str] = ("baseline", "variant")
+) -> set[int]:
+    """Return the rounds, from 0, whose two arms were not measured side by side.
 
     A launch of another round lies between them, since one arm was repeated later, or alone. Or
     they are far more apart than those of most rounds: the last round's arm was repeated, or the
@@ -35,7 +37,7 @@ def rounds_apart(planned: Row, find: Lookup, rounds: int) -> set[int]:
     places = {(number, arm): place for place, (_, number, arm) in enumerate(order)}
     apart, distances_s = set[int](), dict[int, float]()
     for number in range(rounds):
-        one, other = ((number, arm) for arm in ("baseline", "variant"))
+        one, other = ((number, arm) for arm in arms)
         if one not in begun or other not in begun:
             continue
         distances_s[number] = abs((begun[one] - begun[other]).total_seconds())
