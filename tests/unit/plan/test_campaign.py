@@ -126,8 +126,10 @@ def test_the_campaigns_of_the_project_are_valid(file):
         ),
         (
             {"node": {"xyz": 1}},
-            "node.xyz: unknown key, allowed: "
-            "['gpus', 'hardware', 'min_free_disk_mib', 'idle_memory_mib']",
+            (
+                "node.xyz: unknown key, allowed: "
+                "['gpus', 'hardware', 'min_free_disk_mib', 'idle_memory_mib']"
+            ),
         ),
         (
             {"rerun": {"launches": ["1"], "lunches": []}},
