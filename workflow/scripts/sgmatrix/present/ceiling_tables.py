@@ -7,15 +7,23 @@ results beside their ceilings.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from sgmatrix.analysis.ceiling.capacity import kv_pool
 from sgmatrix.analysis.ceiling.closed_loop import Server, ceiling
 from sgmatrix.analysis.ceiling.decode import decode_pass
 from sgmatrix.analysis.ceiling.forward import Pass, Routing
 from sgmatrix.analysis.ceiling.links import Tier
 from sgmatrix.analysis.ceiling.parallel import Parallel
 from sgmatrix.analysis.ceiling.published import published
+from sgmatrix.analysis.ceiling.weights import (
+    active_parameters,
+    device_weight_bytes,
+    kv_token_bytes,
+    model_bytes,
+    parameters,
+)
 from sgmatrix.core.facts.files import hardware_file, model_file, model_shape
 
 CONFIG = Path("config")
@@ -64,6 +72,25 @@ def study(server: Server, batches: Sequence[int]) -> Iterator[str]:
         )
 
 
+def sizes(servers: Mapping[str, Server]) -> Iterator[str]:
+    """Yield a table of what the weights take and what is left for the KV cache."""
+    fraction = 0.92
+    yield (
+        "| | parameters, 1e9 | active | weights GB | per device GiB | KV bytes per token "
+        f"| KV tokens at {fraction} |"
+    )
+    yield "|" + "---|" * 7
+    for name, one in servers.items():
+        pool = kv_pool(one.model, one.device, one.parallel, fraction)
+        yield (
+            f"| {name} | {sum(parameters(one.model).values()) / 1e9:.1f} | "
+            f"{active_parameters(one.model) / 1e9:.1f} | {model_bytes(one.model) / 1e9:.1f} | "
+            f"{device_weight_bytes(one.model, one.parallel) / 2**30:.1f} | "
+            f"{kv_token_bytes(one.model, one.parallel.attention_tp):,.0f} | "
+            f"{pool.tokens if pool else 0:,} |"
+        )
+
+
 def reports() -> Iterator[str]:
     """Yield a table of published results: ceiling over result, which is at most 1."""
     yield "| published | its TPOT ms | of hard | of practical | source |"
@@ -82,6 +109,7 @@ def main() -> None:
     for title, lines in (
         ("GLM-5-NVFP4, TP8 on 8 RTX PRO 6000", study(glm5, (1, 2, 256, 512, 1024, 2048))),
         ("Qwen3-30B-A3B, one H200", study(qwen3, (1, 8, 16, 32, 64, 256, 1024))),
+        ("Sizes", sizes({"GLM-5-NVFP4, TP8": glm5, "Qwen3-30B-A3B": qwen3})),
         ("Published decode results", reports()),
     ):
         sys.stdout.write(f"### {title}\n\n" + "\n".join(lines) + "\n\n")

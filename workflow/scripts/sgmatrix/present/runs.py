@@ -48,6 +48,9 @@ BY_CONCURRENCY = (
     "cached_share",
     "power_w_mean",
     "energy_j_per_output_tok",
+    "ceiling_practical_tok_s",
+    "practical_ratio",
+    "hard_ratio",
 )
 LOG_LINES = 200
 
