@@ -196,3 +196,60 @@ def test_a_duration_of_a_closed_loop_needs_a_warm_up():
     with pytest.raises(ValidationError, match="of a closed loop needs a warm-up"):
         campaign(load={**load, "concurrency": [1]}, warmup={"max_waves": 0})
     campaign(load={**load, "request_rate": [1.0]}, warmup={"max_waves": 0})
+
+
+def test_other_lengths_are_further_points_of_the_same_launch(tmp_path):
+    load = {
+        "concurrency": [1, 8],
+        "input_len": 16,
+        "output_len": 4,
+        "also": [
+            {"input_len": 32, "output_len": 8},
+            {"input_len": 16, "output_len": 2, "concurrency": [2]},
+        ],
+    }
+    (launch,) = plan(tmp_path, campaign(load=load)).launches
+    assert [point.load_id for point in launch.points] == [
+        "c0001-i16-o4-random-ids",
+        "c0008-i16-o4-random-ids",
+        "c0001-i32-o8-random-ids",
+        "c0008-i32-o8-random-ids",
+        "c0002-i16-o2-random-ids",
+    ]
+    assert len({point.key for point in launch.points}) == 5
+    assert len({point.seed for point in launch.points}) == 5
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"also": [{"input_len": 16, "output_len": 4}]}, "lengths that stand there already"),
+        (
+            {"concurrency": [], "request_rate": [1.0], "also": [{"input_len": 9, "output_len": 9}]},
+            "also is of the closed loop",
+        ),
+        (
+            {"dataset": "topical", "also": [{"input_len": 16, "output_len": 3}]},
+            "output_len is at least 4",
+        ),
+        (
+            {
+                "dataset": "shared-prefix",
+                "shared_prefix": {"prefix_len": 12},
+                "also": [{"input_len": 12, "output_len": 4}],
+            },
+            "prefix_len must be less than input_len",
+        ),
+    ],
+)
+def test_other_lengths_keep_the_rules_of_the_load(changes, problem):
+    load = {"concurrency": [1], "input_len": 16, "output_len": 4, **changes}
+    with pytest.raises(ValueError, match=problem):
+        campaign(load=load)
+
+
+def test_a_length_over_the_context_is_refused_wherever_it_stands(tmp_path):
+    load = {"concurrency": [1], "input_len": 16, "output_len": 4}
+    load["also"] = [{"input_len": 4000, "output_len": 97}]
+    with pytest.raises(SgmatrixError, match=r"input_len 4000 \+ load\.output_len 97 is over"):
+        plan(tmp_path, campaign(load=load))

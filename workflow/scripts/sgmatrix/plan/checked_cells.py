@@ -93,7 +93,8 @@ def _told(refusal: SgmatrixError) -> str:
 def _widest(cell: Cell, settings: Settings) -> int:
     """Return how many requests a batch of a cell can have."""
     load, cap = settings.load, cell.flags.get("max_running_requests")
-    asked = max([*load.concurrency, load.max_concurrency or 0]) or 1
+    closed = [c for one in load.workloads() for c in one.concurrency]
+    asked = max([*closed, load.max_concurrency or 0]) or 1
     return min(asked, cap) if isinstance(cap, int) else asked
 
 

@@ -78,13 +78,14 @@ def comparisons(
             continue
         theirs = load_ids(loads[variant])
         shared = {name: at for name, at in load_ids(loads[baseline]).items() if name in theirs}
+        # of several lengths, the load's own come first
         primary = [name for name, at in shared.items() if one.primary.is_at(*at)]
         unfit = _unfit(one, cells[baseline], loads[baseline], loads[variant])
         if baseline == variant:
             problems.append(f"{place}: baseline and variant are the same cell, {baseline}")
         elif unfit:
             problems.append(f"{place}: {unfit}")
-        elif len(primary) != 1:
+        elif not primary:
             have = ", ".join(shared) or "none"
             problems.append(
                 f"{place}.primary: {one.primary.text()} is no load point of both cells; they "

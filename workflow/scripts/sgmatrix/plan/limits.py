@@ -38,8 +38,9 @@ def impossibilities(flags: Mapping[str, AxisValue], model: ModelFacts, load: Loa
         yield f"tp_size {tp} is not divisible by ep_size {ep}"
     asked = flags.get("context_length")
     limit = asked if isinstance(asked, int) else model.context_length
-    if limit is not None and load.input_len + load.output_len > limit:
-        yield (
-            f"load.input_len {load.input_len} + load.output_len {load.output_len} is over the "
-            f"context length {limit}"
-        )
+    for one in load.workloads():
+        if limit is not None and one.input_len + one.output_len > limit:
+            yield (
+                f"load.input_len {one.input_len} + load.output_len {one.output_len} is over the "
+                f"context length {limit}"
+            )

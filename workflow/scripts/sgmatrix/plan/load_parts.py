@@ -61,6 +61,21 @@ class Slo(Closed):
         return self
 
 
+class Lengths(Closed):
+    """Other lengths of the same prompts, offered to the same servers."""
+
+    input_len: int = Field(ge=1, description="prompt tokens per request")
+    output_len: int = Field(ge=1, description="output tokens per request")
+    concurrency: list[Concurrency] = Field(
+        [], description="requests in flight; default: `load.concurrency`"
+    )
+
+    @field_validator("concurrency")
+    @classmethod
+    def _concurrency_once(cls, value: list[int]) -> list[int]:
+        return sorted_once(value, "concurrency")
+
+
 class Load(Closed):
     """What is offered to every running server."""
 
@@ -90,6 +105,9 @@ class Load(Closed):
     )
     input_len: int = Field(ge=1, description="prompt tokens per request")
     output_len: int = Field(ge=1, description="output tokens per request")
+    also: list[Lengths] = Field(
+        [], description="closed loop: further lengths, measured in the same launches"
+    )
     requests: Requests = Requests()
     slo: Slo | None = Field(None, description="what a request must keep to be counted as goodput")
     seed: int = Field(1, ge=0, lt=2**31, description="campaign seed; each point derives its own")
@@ -116,7 +134,25 @@ class Load(Closed):
             raise ValueError("; ".join(problems))
         return self
 
+    def workloads(self) -> list[Load]:
+        """Return the load of each pair of lengths, its own first; the open loop has no others."""
+        own = self.model_copy(update={"also": []})
+        more = [
+            own.model_copy(
+                update={
+                    "input_len": one.input_len,
+                    "output_len": one.output_len,
+                    "concurrency": one.concurrency or self.concurrency,
+                    "request_rate": [],
+                }
+            )
+            for one in self.also
+        ]
+        return [own, *more]
+
     def _problems(self) -> list[tuple[str, bool]]:
+        lengths = [(self.input_len, self.output_len)]
+        lengths += [(one.input_len, one.output_len) for one in self.also]
         prefix = self.shared_prefix
         open_loop = self.max_concurrency is not None or self.burstiness != 1
         return [
@@ -134,12 +170,17 @@ class Load(Closed):
             ),
             (
                 "output_len is at least 4 for the datasets topical and custom",
-                self.dataset in ("topical", "custom") and self.output_len < 4,
+                self.dataset in ("topical", "custom") and min(o for _, o in lengths) < 4,
             ),
             (
                 "shared_prefix.prefix_len must be less than input_len",
-                prefix is not None and prefix.prefix_len >= self.input_len,
+                prefix is not None and prefix.prefix_len >= min(i for i, _ in lengths),
             ),
+            (
+                "also is of the closed loop; give concurrency, here or in each of also",
+                not self.concurrency and any(not one.concurrency for one in self.also),
+            ),
+            ("also gives lengths that stand there already", len(set(lengths)) < len(lengths)),
         ]
 
 

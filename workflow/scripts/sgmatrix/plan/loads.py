@@ -60,7 +60,9 @@ def load_points(
 ) -> tuple[LoadPoint, ...]:
     """Return the points of a launch: closed loop from the lowest up, then open loop."""
     closed = [
-        _point(load, cell, launch, c, None, client, warmup, prompts) for c in load.concurrency
+        _point(one, cell, launch, c, None, client, warmup, prompts)
+        for one in load.workloads()
+        for c in one.concurrency
     ]
     opened = [
         _point(load, cell, launch, None, r, client, warmup, prompts) for r in load.request_rate
@@ -70,7 +72,9 @@ def load_points(
 
 def load_ids(load: Load) -> dict[str, tuple[int | None, float | None]]:
     """Return the load ids of a load in order, each with its concurrency or its request rate."""
-    closed = {_load_id(load, c, None): (c, None) for c in load.concurrency}
+    closed = {
+        _load_id(one, c, None): (c, None) for one in load.workloads() for c in one.concurrency
+    }
     return {**closed, **{_load_id(load, None, r): (None, r) for r in load.request_rate}}
 
 

@@ -62,11 +62,11 @@ def _savings(one: CellCeilings, loads: Mapping[str, Mapping[str, object]]) -> di
     """Return the share of a decode step that OEA can save, by concurrency."""
     server = one.server
     off = Routing() if server.routing is None else replace(server.routing, free_experts=None)
-    found = {}
+    found: dict[int, float] = {}
     for load, at in one.points.items():
         concurrency = (loads.get(load) or {}).get("concurrency")
-        if at is None or not isinstance(concurrency, int):
-            continue
+        if at is None or not isinstance(concurrency, int) or concurrency in found:
+            continue  # the load's own lengths come first
         step = at.practical.step
         point = loads[load]
         context = float(point["input_len"]) + float(point["output_len"]) / 2  # type: ignore[arg-type]

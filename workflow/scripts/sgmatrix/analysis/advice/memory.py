@@ -82,7 +82,7 @@ def _above(
                 continue
             cap = one.server.max_running
             by = "max_running_requests" if cap == at.practical.running else "the KV pool"
-            above[asked] = (at.practical.running, by)
+            above.setdefault(asked, (at.practical.running, by))  # at the load's own lengths
         if above:
             running, by = above[max(above)]
             key = (int(running), tuple(sorted(above)), by)
