@@ -17,6 +17,7 @@ from sgmatrix.core.problems import problem_lines
 from sgmatrix.core.yaml_strict import read_yaml
 from sgmatrix.plan.closed import AxisValue, Name, VariableName, Word
 from sgmatrix.plan.compare_parts import Compare
+from sgmatrix.plan.ledger import DEFAULT_LEDGER
 from sgmatrix.plan.load_parts import Load, Telemetry, Validity, Warmup
 from sgmatrix.plan.parts import (
     Deadlines,
@@ -80,6 +81,11 @@ class Campaign(Closed):
     compare: list[Compare] = Field([], description="pairs of cells, decided over several launches")
     references: list[Word] = Field(
         [], description="files of config/reference, shown beside own results"
+    )
+    ledger: str | None = Field(
+        DEFAULT_LEDGER,
+        min_length=1,
+        description="file of findings; a relative path counts from the project; null: none",
     )
     rerun: Rerun | None = None
 

@@ -176,6 +176,7 @@ def cell_campaign(campaign: Campaign, cell: Cell, settings: Settings, noise: int
         "load": settings.load.model_dump(exclude_none=True),
         "deadlines": settings.deadlines.model_dump(),
         "compare": [],
+        "ledger": campaign.ledger,  # null is not the default
         "rerun": {
             "launches": [
                 *(str(number) for number in range(1, settings.launches + 1)),
