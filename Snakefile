@@ -24,6 +24,7 @@ localrules:
     ceiling,
     ceilings,
     check,
+    ledger,
     plan,
 
 

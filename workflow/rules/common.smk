@@ -52,6 +52,10 @@ def planned_digest(wildcards):
     return SESSION.planned
 
 
+def ledger_digest(wildcards):
+    return SESSION.ledger_digest
+
+
 def launch_of(wildcards):
     return LAUNCHES[wildcards.cell, wildcards.launch]
 
@@ -109,6 +113,8 @@ def campaign_files(wildcards):
     """What a campaign is run for. Asked first of all when the graph is built for a real run."""
     if workflow.is_main_process and workflow.executor_plugin and not workflow.dryrun:
         SESSION.forget_stale_records()
+    if workflow.is_main_process and workflow.dryrun:
+        SESSION.warn()
     return ["<results>/report/index.html", "<results>/tracking.json"]
 
 

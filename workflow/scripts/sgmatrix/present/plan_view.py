@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sgmatrix.analysis.advice.piece import Advice
+from sgmatrix.analysis.ledger.concern import Finding
 from sgmatrix.core.environment import kept_from_engines
 from sgmatrix.core.layout import Layout
 from sgmatrix.plan.client import PYTHON_STREAMS
 from sgmatrix.plan.inspection import AxisAudit
 from sgmatrix.plan.plan import Plan
 from sgmatrix.present.estimate import Estimate, clock
+from sgmatrix.present.ledger_view import warning_lines
 
 _MOST_EXCLUDED = 10
 _MOST_CELLS = 40
@@ -87,7 +89,11 @@ def _probe_lines(plan: Plan, layout: Layout) -> list[str]:
 
 
 def plan_text(
-    plan: Plan, layout: Layout, audits: Sequence[AxisAudit], advice: Sequence[Advice] = ()
+    plan: Plan,
+    layout: Layout,
+    audits: Sequence[AxisAudit],
+    advice: Sequence[Advice] = (),
+    findings: Sequence[Finding] = (),
 ) -> str:
     """Return the whole view."""
     done = {(one.cell, one.launch) for one in plan.launches if one.is_done(layout)}
@@ -113,6 +119,7 @@ def plan_text(
         *_shell_lines(plan),
         *_client_lines(plan),
         *audit_lines(audits),
+        *warning_lines(findings),
         *(one.line() for one in advice),
     ]
     return "\n".join(lines)

@@ -31,6 +31,7 @@ from sgmatrix.present.comparisons import (
     interval_text,
     sentence,
 )
+from sgmatrix.present.ledger_view import ledger_rows
 from sgmatrix.present.oea_view import whole_percent
 from sgmatrix.present.outcome import Outcome, outcome, rerun_command
 from sgmatrix.present.plots import COLOURS, MUTED, PAGE, Curve, Mark, draw
@@ -365,6 +366,7 @@ def render(layout: Layout, points: Path) -> tuple[str, str]:
         ceilings=ceilings_section(layout, current),
         advice=advice_views(plan, current),
         references=reference_views(plan, current),
+        ledger=ledger_rows(plan),
         failure_lines=failure_lines,
         flag_lines=flag_lines,
         rerun=lambda cell: rerun_command(plan["campaign"], cell),

@@ -14,7 +14,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +23,7 @@ from typing import IO, Any, Literal, NoReturn
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from sgmatrix.analysis.advice.piece import Advice
+from sgmatrix.analysis.ledger.concern import Finding, findings
 from sgmatrix.core.errors import Refusal, SgmatrixError
 from sgmatrix.core.files import read_json_or_none, write_json, write_text
 from sgmatrix.core.hashing import digest
@@ -35,8 +36,10 @@ from sgmatrix.plan.campaign import Campaign, read_campaign
 from sgmatrix.plan.engines import engine_facts
 from sgmatrix.plan.inspection import AxisAudit, audit_axes, provide_copies, refused_cells
 from sgmatrix.plan.launches import Launch
+from sgmatrix.plan.ledger import Entry, ledger_digest, ledger_file, read_ledger
 from sgmatrix.plan.plan import Plan, make_plan, plan_record
 from sgmatrix.present.differences import differences
+from sgmatrix.present.ledger_view import newest_node, warning_lines
 from sgmatrix.present.physics import advice_for, ceilings_text, facts_for, references_for
 from sgmatrix.present.plan_view import audit_lines, plan_text
 from sgmatrix.present.progress import Progress
@@ -74,10 +77,15 @@ class Session:
     """Whether jobs run on the machine of the main process."""
     project: Path
     """The folder that relative paths of engines, models and facts count from."""
+    ledger: tuple[Entry, ...] = ()
+    """Of the main process; a job reads what the plan says of it."""
+    ledger_digest: str = ""
+    """Of the file; the report is made anew when it changes."""
     _lock: IO[str] | None = None
     _progress: Progress | None = None
     _marker: Path | None = None
     _handlers: dict[int, Any] = field(default_factory=dict)
+    _warned: bool = False
 
     def forget_stale_records(self) -> None:
         """Withdraw the published records of launches that are to be done again.
@@ -126,14 +134,21 @@ class Session:
     def start(self, targets: Iterable[str]) -> None:
         """Take the campaign's lock, write the plan, and show progress; or refuse in one line.
 
-        Where only the plan or its ceilings were asked for, they are printed and nothing is done.
+        Where only the plan, its ceilings or entries for the ledger were asked for, they are printed
+        and nothing else is done.
         """
+        asked = set(targets)
         try:
-            asked = set(targets)
             if asked == {"plan"}:
-                print(plan_text(self.plan, self.layout, self._inspect(), self._advice()))
+                print(
+                    plan_text(
+                        self.plan, self.layout, self._inspect(), self._advice(), self._findings()
+                    )
+                )
             elif asked == {"ceiling"}:
                 print(ceilings_text(self.campaign, self.plan, self.layout, self._facts))
+            elif asked == {"ledger"}:
+                self._propose()
             else:
                 self._start()
         except SgmatrixError as refusal:
@@ -161,7 +176,12 @@ class Session:
         record["advice"] = [one.record() for one in advice]
         # one cell has no axes to judge: what the campaign's plan said of them stays
         repeated = self.campaign.rerun is not None and former is not None
-        record["warnings"] = former.get("warnings", []) if repeated else audit_lines(audits)
+        found = self._findings()
+        told = {
+            "warnings": [*audit_lines(audits), *warning_lines(found)],
+            "ledger": [one.record() for one in found],
+        }
+        record |= {key: former.get(key, []) if repeated else told[key] for key in told}
         write_json(self.layout.plan, record)
         me = proc.identify(os.getpid())
         assert me is not None
@@ -173,7 +193,7 @@ class Session:
         self._marker = marker
         os.environ[OWNER_VARIABLE] = json.dumps(me.record())
         self._mark_on_signal(marker)
-        print(plan_text(self.plan, self.layout, audits, advice), file=sys.stderr, flush=True)
+        print(plan_text(self.plan, self.layout, audits, advice, found), file=sys.stderr, flush=True)
         self._progress = Progress(self.plan, self.layout)
         self._progress.start()
 
@@ -183,6 +203,29 @@ class Session:
 
     def _advice(self) -> list[Advice]:
         return advice_for(self.campaign, self.plan, self.layout, self._facts, self.project)
+
+    def warn(self) -> None:
+        """Print, once, which cells repeat what is ruled out: all that a dry run says of a plan."""
+        if not self._warned:
+            self._warned = True
+            for line in warning_lines(self._findings()):
+                print(line, file=sys.stderr, flush=True)
+
+    def _findings(self) -> tuple[Finding, ...]:
+        """Return what the ledger has on this campaign."""
+
+        def node() -> Mapping[str, Any]:
+            device = next(iter(self.plan.cells.values())).device
+            here = node_facts(device) if self.on_this_node else {}
+            return here if here.get("gpus") is not None else newest_node(self.layout)
+
+        return findings(self.ledger, self.plan, node)
+
+    def _propose(self) -> None:
+        """Print the ledger entries that the finished comparisons come to; write nothing."""
+        from sgmatrix.present.ledger_proposals import proposed  # pulls pyarrow in
+
+        print(proposed(self.layout, self.plan.campaign, self.ledger))
 
     def _inspect(self) -> list[AxisAudit]:
         """Ask the engines about the plan; refuse cells that they would refuse."""
@@ -370,6 +413,7 @@ def _open(workflow: Any) -> Session:
         stored = read_json_or_none(layout.plan) or {"launches": []}
         attempts = {(x["cell"], x["launch"]): x["attempt"] for x in stored["launches"]}
     try:
+        ledger = ledger_file(campaign.ledger, project)
         plan = make_plan(
             campaign, layout, project, retry_failed=options.retry == "failed", attempts=attempts
         )
@@ -384,5 +428,14 @@ def _open(workflow: Any) -> Session:
     planned = [
         (x["cell"], x["launch"], [p["key"] for p in x["points"]]) for x in record["launches"]
     ]
-    local = workflow.local_exec
-    return Session(campaign, plan, layout, options, digest(sorted(planned)), local, project)
+    return Session(
+        campaign,
+        plan,
+        layout,
+        options,
+        digest(sorted(planned)),
+        workflow.local_exec,
+        project,
+        ledger=read_ledger(ledger) if ledger and workflow.is_main_process else (),
+        ledger_digest=ledger_digest(ledger) if ledger else "",
+    )
