@@ -77,7 +77,7 @@ def test_load_points_count_by_their_concurrency(history):
 def test_the_plan_has_one_line_for_a_claim_that_cells_repeat(history):
     plan = make_plan(history.campaign, history.layout, PROJECT)
 
-    lines = plan_text(plan, history.layout, [], found(history, entry())).splitlines()
+    lines = plan_text(plan, history.layout, [], findings=found(history, entry())).splitlines()
 
     (line,) = [line for line in lines if line.startswith("ledger:")]
     assert line == (

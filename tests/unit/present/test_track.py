@@ -15,6 +15,7 @@ from finished import FINISHED_AT, Finished
 from sgmatrix.core.clock import parse_utc
 from sgmatrix.core.errors import SgmatrixError
 from sgmatrix.core.files import read_json, write_json
+from sgmatrix.core.version import HARNESS_VERSION
 from sgmatrix.present import track as module
 from sgmatrix.present.runs import launch_metrics
 from sgmatrix.present.track import track
@@ -118,7 +119,7 @@ def test_a_run_is_top_level_has_the_real_times_and_short_levers(shown):
         "launch": "1",
         "seed": "1",
         "client": run.data.params["client"],
-        "harness": "3",
+        "harness": str(HARNESS_VERSION),
     }
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sgmatrix.core.errors import SgmatrixError
-from sgmatrix.core.facts.files import model_file, model_shape
+from sgmatrix.core.facts.files import MODELS, model_file, model_shape
 from sgmatrix.core.facts.formats import BYTES
 from sgmatrix.plan import tiny_model
 from sgmatrix.plan.parts import Model
@@ -42,8 +42,6 @@ class ModelFacts:
     absent: bool = False
     """Its folder is not there; what is said of it is from the facts file."""
 
-
-FACTS = Path("config/models")
 
 _PARAMETER_BYTES = {"float32": 4.0, "bfloat16": 2.0, "float16": 2.0}
 _NVFP4_BYTES = 0.5625
@@ -123,7 +121,7 @@ def model_facts(model: Model, project: Path, models_folder: Path) -> ModelFacts:
 
 def _from_facts(name: str, folder: Path, project: Path) -> ModelFacts:
     """Return what a facts file says of a model whose folder is on another machine."""
-    file = model_file(project / FACTS, name)
+    file = model_file(project / MODELS, name)
     digest = hashlib.sha256(json.dumps(file.config, sort_keys=True).encode()).hexdigest()
     shape = _shape(file.config)
     known, moe = model_shape(file), model_shape(file).moe

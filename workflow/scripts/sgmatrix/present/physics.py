@@ -15,16 +15,15 @@ from sgmatrix.analysis.advice.noise import noise_advice
 from sgmatrix.analysis.advice.piece import Advice
 from sgmatrix.analysis.advice.references import reference_advice
 from sgmatrix.analysis.ceiling.campaign import CellCeilings, matrix_ceilings, planned_loads
-from sgmatrix.analysis.ceiling.facts import HARDWARE, campaign_facts, device_in, shape_in
+from sgmatrix.analysis.ceiling.facts import campaign_facts, device_in, shape_in
 from sgmatrix.core.errors import SgmatrixError
-from sgmatrix.core.facts.files import hardware_file, model_file, model_shape
+from sgmatrix.core.facts.files import HARDWARE, MODELS, hardware_file, model_file, model_shape
 from sgmatrix.core.facts.references import Reference, read_reference
 from sgmatrix.core.files import read_json_or_none
 from sgmatrix.core.layout import Layout
 from sgmatrix.dataset.collect import point_rows
 from sgmatrix.node.facts import gpu_facts
 from sgmatrix.plan.campaign import Campaign
-from sgmatrix.plan.model import FACTS
 from sgmatrix.plan.plan import Plan, plan_record
 from sgmatrix.present.ceiling_view import ceiling_text
 
@@ -79,7 +78,7 @@ def advice_for(
         *noise_advice(ceilings, base, noise_floor_percent(layout), rounds),
     ]
     for reference in references_for(campaign, project):
-        theirs = model_shape(model_file(project / FACTS, reference.file.model))
+        theirs = model_shape(model_file(project / MODELS, reference.file.model))
         on = hardware_file(project / HARDWARE, reference.file.hardware).device()
         found += reference_advice(reference, theirs, on)
     return found

@@ -7,8 +7,6 @@ The Snakefile holds one `Session`. Reading changes nothing on disk, so that a dr
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import itertools
 import json
 import logging
 import os
@@ -25,6 +23,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from sgmatrix.analysis.advice.piece import Advice
 from sgmatrix.analysis.ledger.concern import Finding, findings
 from sgmatrix.core.errors import Refusal, SgmatrixError
+from sgmatrix.core.facts.files import HARDWARE, hardware_file
 from sgmatrix.core.files import read_json_or_none, write_json, write_text
 from sgmatrix.core.hashing import digest
 from sgmatrix.core.layout import Layout
@@ -38,11 +37,12 @@ from sgmatrix.plan.inspection import AxisAudit, audit_axes, provide_copies, refu
 from sgmatrix.plan.launches import Launch
 from sgmatrix.plan.ledger import Entry, ledger_digest, ledger_file, read_ledger
 from sgmatrix.plan.plan import Plan, make_plan, plan_record
+from sgmatrix.present.campaign_lock import is_running, take_lock
 from sgmatrix.present.differences import differences
 from sgmatrix.present.ledger_view import newest_node, warning_lines
-from sgmatrix.present.physics import advice_for, ceilings_text, facts_for, references_for
 from sgmatrix.present.plan_view import audit_lines, plan_text
 from sgmatrix.present.progress import Progress
+from sgmatrix.present.stale import forget_stale_records, forget_started
 
 DEFAULT_CAMPAIGN = "config/config.yaml"
 
@@ -88,48 +88,14 @@ class Session:
     _warned: bool = False
 
     def forget_stale_records(self) -> None:
-        """Withdraw the published records of launches that are to be done again.
-
-        Where Snakemake has no records of its own, because results were copied or `.snakemake`
-        was removed: it would then take any file that is there for up to date. And of launches
-        that depend on earlier rounds: where those are done again, Snakemake looks at nothing
-        behind them. The history keeps what they said.
-        """
-        if self._is_running():
-            return
-        records = Path(".snakemake/metadata")
-        known = records.is_dir() and any(records.iterdir())
-        stale = [
-            self.layout.launch(one.cell, one.launch)
-            for one in self.plan.launches
-            if not one.is_done(self.layout) and (one.condition is not None or not known)
-        ]
-        stale += [
-            self.layout.launch(one.cell, one.launch)
-            for one in self.plan.probes
-            if not one.is_done(self.layout) and not known
-        ]
-        stale = [folder for folder in stale if folder.is_dir()]
-        for folder in stale:
-            names = ("teardown.json", "points/*", "probe.json")
-            for record in itertools.chain(*(folder.glob(name) for name in names)):
-                record.unlink()
-        if stale:
-            # Snakemake misses an intermediate file only where what is made of it is missing too
-            for made in self.layout.made_of_records():
-                made.unlink(missing_ok=True)
+        """Withdraw the published records of launches that are to be done again."""
+        if not is_running(self.layout):
+            forget_stale_records(self.plan, self.layout)
 
     def forget_started(self, launch: Launch) -> None:
-        """Withdraw what a launch that was interrupted had published of its running server.
-
-        A Snakemake that ran it as one group, and was killed, has no record of these files; the
-        next one would go on from a server that is gone.
-        """
-        if launch.is_done(self.layout) or self._is_running():
-            return
-        for name in ("server.json", "warmup.json"):
-            path = self.layout.launch(launch.cell, launch.launch) / name
-            path.unlink(missing_ok=True)
+        """Withdraw what a launch that was interrupted had published of its running server."""
+        if not is_running(self.layout):
+            forget_started(launch, self.layout)
 
     def start(self, targets: Iterable[str]) -> None:
         """Take the campaign's lock, write the plan, and show progress; or refuse in one line.
@@ -146,6 +112,8 @@ class Session:
                     )
                 )
             elif asked == {"ceiling"}:
+                from sgmatrix.present.physics import ceilings_text  # pulls pyarrow in
+
                 print(ceilings_text(self.campaign, self.plan, self.layout, self._facts))
             elif asked == {"ledger"}:
                 self._propose()
@@ -161,7 +129,7 @@ class Session:
         if absent := self.plan.absences():
             raise Refusal("engine_missing", absent, fix="run it on the machine that has them")
         self.layout.events.parent.mkdir(parents=True, exist_ok=True)
-        self._take_lock()
+        self._lock = take_lock(self.layout, self.plan.campaign)
         audits = self._inspect()
         self._compare_with_record()
         if self.on_this_node:  # elsewhere the launch job asks the same, on its own node
@@ -171,6 +139,8 @@ class Session:
         former = read_json_or_none(self.layout.plan)
         record = plan_record(self.plan, self.campaign, former)
         record["facts"] = self._facts
+        from sgmatrix.present.physics import references_for  # pulls pyarrow in
+
         record["references"] = [one.record() for one in references_for(self.campaign, self.project)]
         advice = self._advice()
         record["advice"] = [one.record() for one in advice]
@@ -199,9 +169,13 @@ class Session:
 
     @cached_property
     def _facts(self) -> dict[str, Any]:
+        from sgmatrix.present.physics import facts_for  # pulls pyarrow in
+
         return facts_for(self.campaign, self.plan, self.project, here=self.on_this_node)
 
     def _advice(self) -> list[Advice]:
+        from sgmatrix.present.physics import advice_for  # pulls pyarrow in
+
         return advice_for(self.campaign, self.plan, self.layout, self._facts, self.project)
 
     def warn(self) -> None:
@@ -215,6 +189,9 @@ class Session:
         """Return what the ledger has on this campaign."""
 
         def node() -> Mapping[str, Any]:
+            if (hardware := self.campaign.node.hardware) is not None:
+                name = hardware_file(self.project / HARDWARE, hardware).name
+                return {"gpus": [{"name": name}] * self.campaign.node.gpus}
             device = next(iter(self.plan.cells.values())).device
             here = node_facts(device) if self.on_this_node else {}
             return here if here.get("gpus") is not None else newest_node(self.layout)
@@ -248,35 +225,6 @@ class Session:
             raise Refusal("not_the_same", lines, fix="go on without --config strict=true")
         for line in lines or ["nothing differs from the record of this cell"]:
             print(f"differs: {line}" if lines else line, file=sys.stderr)
-
-    def _is_running(self) -> bool:
-        """Tell whether another invocation holds the campaign's lock."""
-        try:
-            with (self.layout.root / ".lock").open("a+") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        except OSError:
-            return False  # there is no such campaign yet
-        return False
-
-    def _take_lock(self) -> None:
-        """Keep two invocations apart; the kernel frees the lock, also after a SIGKILL."""
-        lock = (self.layout.root / ".lock").open("a+")
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            lock.seek(0)
-            holder = lock.read().strip() or "?"
-            raise SgmatrixError(
-                "campaign_running",
-                f"campaign {self.plan.campaign} is run by another Snakemake, pid {holder}",
-                fix="wait for it to end, or end it",
-            ) from None
-        lock.truncate(0)
-        lock.write(f"{os.getpid()}\n")
-        lock.flush()
-        self._lock = lock
 
     def _mark_on_signal(self, marker: Path) -> None:
         """Let a launch that waits for its turn see that Snakemake is about to stop.

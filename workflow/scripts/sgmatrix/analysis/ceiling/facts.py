@@ -9,14 +9,12 @@ from typing import Any
 
 from sgmatrix.analysis.ceiling.device import device_of, hardware_of
 from sgmatrix.core.errors import SgmatrixError
-from sgmatrix.core.facts.files import HardwareFile, folder_config, model_file
+from sgmatrix.core.facts.files import HARDWARE, MODELS, HardwareFile, folder_config, model_file
 from sgmatrix.core.facts.hardware import Device
 from sgmatrix.core.facts.hf_config import shape_from_config
 from sgmatrix.core.facts.model import Shape
 from sgmatrix.plan import tiny_model
-from sgmatrix.plan.model import FACTS, ModelFacts
-
-HARDWARE = Path("config/hardware")
+from sgmatrix.plan.model import ModelFacts
 
 
 def campaign_facts(
@@ -59,7 +57,7 @@ def campaign_facts(
 
 def _model(model: ModelFacts, project: Path) -> dict[str, Any]:
     if model.facts is not None:
-        file = model_file(project / FACTS, model.facts)
+        file = model_file(project / MODELS, model.facts)
         return {
             "name": file.name,
             "config": file.config,

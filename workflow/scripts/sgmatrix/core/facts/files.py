@@ -17,6 +17,9 @@ from sgmatrix.core.facts.model import Shape
 from sgmatrix.core.problems import problem_lines
 from sgmatrix.core.yaml_strict import read_yaml
 
+MODELS, HARDWARE = Path("config/models"), Path("config/hardware")
+"""Folders of the files, in the project."""
+
 _Positive = Annotated[float, Field(gt=0)]
 _Share = Annotated[float, Field(gt=0, le=1)]
 _Count = Annotated[int, Field(ge=2)]
