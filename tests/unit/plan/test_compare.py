@@ -169,6 +169,26 @@ def test_a_skipped_launch_is_asked_for_anew_when_what_decided_it_changes(tmp_pat
     assert asked() == 2
 
 
+def test_the_partners_of_a_failed_launch_are_retried_with_it(tmp_path):
+    history = History(tmp_path, campaign(axes=AXES, compare=[PAIR]))
+    for number in ("1", "2", "3"):
+        history.attempt(OFF, launch=number)
+        history.attempt(ON, launch=number, **({"reason": "oom_runtime"} if number == "2" else {}))
+        history.attempt(OFF, launch=f"{number}-noise")
+    history.attempt("max-running-requests-16")
+    history.skip(ON, "4")
+
+    def asked(retry):
+        plan = make_plan(history.campaign, history.layout, PROJECT, retry_failed=retry)
+        return {(one.cell, one.launch): one.attempt for one in plan.launches}
+
+    before, now = asked(False), asked(True)
+    again = {key for key in now if now[key] > before[key]}
+    # an arm that is repeated alone, long after its partner, is no pair of it; and whether the
+    # fourth round is needed is asked again
+    assert again == {(OFF, "2"), (ON, "2"), (OFF, "2-noise"), (ON, "4")}
+
+
 def test_a_cell_of_a_pair_is_repeated_with_the_prompts_of_its_rounds(tmp_path):
     plan = plan_of(tmp_path, PAIR)
     alone = plan.reproduce[OFF]

@@ -14,7 +14,7 @@ from sgmatrix.plan.compare import Comparison
 from sgmatrix.plan.growth import share_out
 from sgmatrix.plan.loads import LoadPoint, load_points
 from sgmatrix.plan.overrides import Settings
-from sgmatrix.plan.rounds import Condition, conditions, turns
+from sgmatrix.plan.rounds import Condition, arms_of, conditions, turns
 
 
 @dataclass(frozen=True)
@@ -107,6 +107,40 @@ def shared_out_launches(
     return launches + extras
 
 
+def partners_of_failed(compared: Sequence[Comparison], layout: Layout) -> set[tuple[str, str]]:
+    """Return (cell, launch) of every round in which one launch failed, that one included."""
+    again = set()
+    for one in compared:
+        for planned in one.rounds:
+            members = [(cell, planned[arm]) for arm, cell in arms_of(one)]
+            if any(_has_failed(layout, *member) for member in members):
+                again |= {
+                    (cell, launch) for cell, launch in members if _was_begun(layout, cell, launch)
+                }
+    return again
+
+
+def _was_begun(layout: Layout, cell: str, launch: str) -> bool:
+    """Tell whether the newest attempt of a launch measured, or was to: it was not skipped."""
+    final = _newest(layout, cell, launch)
+    return final is not None and final["status"] != "skipped"
+
+
+def _has_failed(layout: Layout, cell: str, launch: str) -> bool:
+    final = _newest(layout, cell, launch)
+    return final is not None and final["status"] == "failed"
+
+
+def _newest(layout: Layout, cell: str, launch: str) -> dict[str, Any] | None:
+    numbers = layout.attempt_numbers(cell, launch)
+    if not numbers:
+        return None
+    final: dict[str, Any] | None = read_json_or_none(
+        layout.attempt(cell, launch, numbers[-1]) / "teardown.json"
+    )
+    return final
+
+
 def placed_launches(
     shares: Sequence[tuple[str, str, tuple[LoadPoint, ...]]],
     compared: Sequence[Comparison],
@@ -125,15 +159,23 @@ def placed_launches(
         always: cell id to the launches that run whatever a comparison says.
         layout: where the history lies.
         rerun: whether every launch is asked for anew.
-        retry_failed: whether those that failed are.
+        retry_failed: whether those that failed are, and with them their partners in a round of
+            a comparison: an arm that is repeated alone, long after its partner, is no pair of it.
         decided: attempts that a running invocation has asked for already.
     """
     optional = conditions(compared, always)
     attempts: dict[tuple[str, str], int] = {}
+    again = partners_of_failed(compared, layout) if retry_failed else set()
     for position, (cell, name, points) in enumerate(shares):
         condition = optional.get((cell, name))
         rule = None if condition is None else condition.rule(attempts)
         attempts[cell, name] = decided.get((cell, name)) or asked_attempt(
-            layout, cell, name, points, rerun=rerun, retry_failed=retry_failed, rule=rule
+            layout,
+            cell,
+            name,
+            points,
+            rerun=rerun or (cell, name) in again,
+            retry_failed=retry_failed,
+            rule=rule,
         )
         yield Launch(cell, name, position, attempts[cell, name], points, condition)

@@ -63,7 +63,7 @@ def conditions(
     wants: dict[tuple[str, str], list[tuple[Comparison, int]]] = {}
     for one in compared:
         for number, planned in enumerate(one.rounds, 1):
-            for arm, cell in _arms(one):
+            for arm, cell in arms_of(one):
                 wants.setdefault((cell, planned[arm]), []).append((one, number))
     found = {}
     for (cell, launch), theirs in wants.items():
@@ -74,7 +74,7 @@ def conditions(
             (earlier, planned[arm])
             for one, number in theirs
             for planned in one.rounds[: number - 1]
-            for arm, earlier in _arms(one)
+            for arm, earlier in arms_of(one)
         }
         found[cell, launch] = Condition(
             comparisons=tuple(one.name for one, _ in theirs),
@@ -84,7 +84,7 @@ def conditions(
     return found
 
 
-def _arms(one: Comparison) -> list[tuple[str, str]]:
+def arms_of(one: Comparison) -> list[tuple[str, str]]:
     """Return (arm, cell id) of what a comparison launches."""
     arms = [("baseline", one.baseline), ("variant", one.variant)]
     return [*arms, ("noise", one.baseline)] if one.noise_pair else arms
