@@ -61,6 +61,35 @@ def test_requests_that_take_longer_than_they_come_are_limited_by_the_rate():
     )
 
 
+@pytest.mark.parametrize(
+    ("burstiness", "requests", "duration_s", "want"),
+    [
+        (1.0, 8, 15.2, []),
+        (1.0, 8, 14.9, ["rate_limited"]),
+        (0.2, 8, 15.2, ["rate_limited"]),  # bursts stray further by chance
+        (0.2, 8, 24.0, []),
+        (100.0, 8, 10.0, []),  # arrivals like a clock
+        (1.0, 128, 165.0, []),  # many stray less
+        (1.0, 128, 155.0, ["rate_limited"]),
+    ],
+)
+def test_a_late_last_request_is_chance_or_the_cap(burstiness, requests, duration_s, want):
+    """1 request/s of 1 s each, 2 at once at the most: 8 come within 7 s, 128 within 127 s."""
+    line = client_line(requests, ttft_s=0.7, itl_s=0.1, duration_s=duration_s)
+    point = OPEN | {"request_rate": 1.0, "max_concurrency": 2, "burstiness": burstiness}
+
+    assert flags(line, point=point) == want
+
+
+def test_a_server_that_threw_requests_out_was_not_idle():
+    line = client_line(8, duration_s=20.0)
+
+    assert flags(line, point=OPEN | {"request_rate": 1.0}) == ["rate_limited"]
+    assert flags(line, point=OPEN | {"request_rate": 1.0}, view={"retracted": 2}) == [
+        "queue_limited"
+    ]
+
+
 @pytest.mark.parametrize(("last_s", "want"), [(0.15, ["rate_limited"]), (0.151, [])])
 def test_a_server_whose_requests_take_longer_and_longer_falls_behind(last_s, want):
     """3 requests take 0.1 s to the first token, 3 more, and the last 3 longer; none waits."""

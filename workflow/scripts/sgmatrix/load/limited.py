@@ -18,9 +18,9 @@ Limits = Mapping[str, float]
 _ARRIVING_SHARE = 0.1
 """Part of a point in which requests arrive, above which the rate has a part in its throughput;
 below, they came in one burst, and how fast it was served is the server's doing."""
-_LATE = 2.0
-"""Times the span of the arrivals: a last request that is sent after it was held back by the cap,
-and not by chance (Poisson arrivals of 8 requests take that long once in a hundred times)."""
+_LATE = 2.65
+"""Standard deviations of the span of the arrivals: a last request that is sent so late was held
+back by the cap, and not by chance (once in a hundred times with Poisson arrivals of 8)."""
 _ONCE_S = 0.5
 """What a client may do once within its duration, such as its question for /server_info."""
 _GROWTH = 1.5
@@ -41,7 +41,7 @@ def is_saturated(e: Evidence, limits: Limits) -> bool:
 def rate_limited(e: Evidence, limits: Limits) -> Iterator[str]:
     """Open loop: the server had room for more than came."""
     rate = e.point.get("request_rate")
-    if rate is None or is_saturated(e, limits):
+    if rate is None or is_saturated(e, limits) or e.server.retracted:
         return
     mean, most = e.metrics.get("concurrency_mean"), e.point.get("max_concurrency")
     came_s, duration_s = (len(e.rows) - 1) / rate, e.metrics.get("duration_s") or math.inf
@@ -80,7 +80,9 @@ def _fills_its_cap(e: Evidence, came_s: float, enough: float) -> bool:
     if not is_above(enough, math.fsum(ok_s) / duration_s):
         return True
     # ramp and tail of few waves lower the mean of a cap that is full
-    return is_above(duration_s - max(ok_s), _LATE * came_s)
+    # gaps of a gamma distribution whose shape is the burstiness
+    spread = 1 / math.sqrt(max(len(e.rows) - 1, 1) * (e.point.get("burstiness") or 1.0))
+    return is_above(duration_s - max(ok_s), (1 + _LATE * spread) * came_s)
 
 
 def client_limited(e: Evidence, limits: Limits) -> Iterator[str]:
