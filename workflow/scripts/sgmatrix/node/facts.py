@@ -13,7 +13,8 @@ from sgmatrix.node import gpus, smi
 _GPU_FIELDS = ("index", "uuid", "name", "driver_version", "power.limit", "memory.total")
 
 
-def _processor() -> str | None:
+def processor() -> str | None:
+    """Return the name of the processor; None where the kernel gives none."""
     for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
         if line.startswith("model name"):
             return line.partition(":")[2].strip()
@@ -45,7 +46,7 @@ def node_facts(device: str) -> dict[str, Any]:
     return {
         "hostname": platform.node(),
         "kernel": platform.release(),
-        "processor": _processor(),
+        "processor": processor(),
         "cores": len(os.sched_getaffinity(0)),
         "memory_mb": _memory_mb(),
         "gpus": gpu_facts() if device == "cuda" else [],
