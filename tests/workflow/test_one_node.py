@@ -48,17 +48,21 @@ def test_two_campaigns_that_start_at_once_run_one_after_the_other(tmp_path: Path
 def test_a_campaign_that_waits_says_for_whom_and_since_when(lab: Lab, monkeypatch) -> None:
     monkeypatch.setenv("SGMATRIX_LEASES", str(lab.folder / "leases"))
     note = {"campaign": "other", "cell": "tp9", "pid": 41, "since": "2026-11-30T10:00:00Z"}
-    lease = try_lease(["cpu"], 1, note)
-    assert isinstance(lease, Lease)
-    lab.campaign("{parallelism: [tp1]}", waves=0, concurrency="[1]")
+    waits = "waits for tp9 of campaign other, pid 41, since 2026-11-30T10:00:00Z"
 
-    run = lab.start()
+    # the node is probed before the first cell, and not again before the second one
+    for cells, who in (("tp1", "the probe of the node"), ("tp1, tp2", "tp2")):
+        lease = try_lease(["cpu"], 1, note)
+        assert isinstance(lease, Lease)
+        lab.campaign(f"{{parallelism: [{cells}]}}", waves=0, concurrency="[1]")
 
-    told = "tp1: waits for tp9 of campaign other, pid 41, since 2026-11-30T10:00:00Z"
-    wait_for(lambda: told in (lab.folder / "out.txt").read_text(), told)
-    assert not list(lab.root.glob("history/*/*/*/server.log"))
-    lease.release()
-    assert run.wait(120) == 0
+        run = lab.start()
+
+        told = f"{who}: {waits}"
+        wait_for(lambda told=told: told in (lab.folder / "out.txt").read_text(), told)
+        assert not list(lab.root.glob(f"history/{cells[-3:]}/*/*/server.log"))
+        lease.release()
+        assert run.wait(120) == 0
 
 
 def test_many_cores_and_no_profile_start_no_second_server(lab: Lab) -> None:

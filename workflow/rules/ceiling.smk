@@ -15,6 +15,7 @@ rule ceilings:
     input:
         final_records,
         probe_records,
+        node_record,
     output:
         "<results>/datasets/ceilings.parquet",
     log:

@@ -134,6 +134,11 @@ def probe_records(wildcards):
     return [f"<results>/cells/{one.cell}/probe/probe.json" for one in PLAN.probes]
 
 
+def node_record(wildcards):
+    """What was measured of the node; nothing where nothing is launched and it never was."""
+    return ["<results>/node-probe.json"] if SESSION.has_node_record() else []
+
+
 def final_records(wildcards):
     return [
         f"<results>/cells/{one.cell}/launch-{one.launch}/teardown.json"

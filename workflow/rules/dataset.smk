@@ -5,6 +5,7 @@ rule collect:
     input:
         final_records,
         probe_records,
+        node_record,
         ceilings="<results>/datasets/ceilings.parquet",
     output:
         points="<results>/datasets/points.parquet",

@@ -16,6 +16,26 @@ rule model:
         "../scripts/model.py"
 
 
+# Before everything that is launched: the node is idle then.
+rule node_probe:
+    output:
+        record="<results>/node-probe.json",
+    log:
+        "<logs>/node-probe.log",
+    priority: len(PLAN.launches) * 4
+    conda:
+        "../../envs/workflow.yaml"
+    resources:
+        launch_slot=1,
+        gpu=SESSION.node_probe.gpus,
+    params:
+        asked=SESSION.node_probe.asked,
+    message:
+        "Probe the node"
+    script:
+        "../scripts/node_probe.py"
+
+
 rule plan:
     """Print cells, launches, points, expected time and the flag audit; SESSION ends here."""
     log:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sgmatrix.core.environment import engine_environment
@@ -17,6 +17,7 @@ def ask_python(
     *,
     extra: Mapping[str, str] | None = None,
     limit_s: float = 60.0,
+    first: Callable[[], object] | None = None,
 ) -> Any:
     """Return the JSON that an interpreter prints.
 
@@ -26,6 +27,7 @@ def ask_python(
         env: what the campaign declares for the engine.
         extra: environment beside that.
         limit_s: after which it is ended.
+        first: called in its process before it begins.
 
     Raises:
         OSError: when it cannot be run, fails, takes too long or prints no JSON; with the end of
@@ -41,6 +43,7 @@ def ask_python(
             timeout=limit_s,
             check=True,
             text=True,
+            preexec_fn=first,
         )
         return json.loads(answer.stdout)
     except (subprocess.SubprocessError, ValueError) as error:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 PROBE = "probe"
 """Stands for a launch that is not timed, in which experts are counted."""
+NODE_PROBE = "node-probe"
+"""Stands for cell and launch where the node itself is probed."""
 NOISE = "-noise"
 """Ends the name of a baseline's second launch in a round, as in `1-noise`."""
 EXTRA = "-extra"

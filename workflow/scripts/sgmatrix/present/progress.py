@@ -12,7 +12,7 @@ import threading
 import time
 from typing import Any, TextIO
 
-from sgmatrix.core.layout import PROBE, Layout
+from sgmatrix.core.layout import NODE_PROBE, PROBE, Layout
 from sgmatrix.plan.plan import Plan
 from sgmatrix.present.estimate import Estimate, clock
 
@@ -83,6 +83,9 @@ class Progress:
 
     def _event(self, event: dict[str, Any]) -> None:
         launch = (event["cell"], event["launch"])
+        if event["launch"] == NODE_PROBE:
+            self._node(event)
+            return
         if event["launch"] == PROBE:
             self._probe(event)
             return
@@ -116,6 +119,14 @@ class Progress:
             self.phase = f"the probe of {event['cell']} {_PHASES[event['event']]}"
         elif event["event"] == "launch_done":
             self._say(f"{event['cell']}: probe {_end(event)}")
+
+    def _node(self, event: dict[str, Any]) -> None:
+        if event["event"] == "waiting":
+            self._around("the probe of the node", event)
+        elif event["event"] == "node_probe":
+            self.phase = "the node is probed"
+        elif event["event"] == "node_probe_done":
+            self._say(f"the node: {'; '.join(event['lines'])}")
 
     def _around(self, who: str, event: dict[str, Any]) -> None:
         """Tell what a launch found on the node before it began."""

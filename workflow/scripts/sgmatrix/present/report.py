@@ -20,6 +20,7 @@ from sgmatrix.core.flags import Flag, flags_of
 from sgmatrix.core.layout import Layout
 from sgmatrix.core.reasons import REASONS
 from sgmatrix.dataset.collect import Attempt, read_attempts
+from sgmatrix.load.node_probe import told
 from sgmatrix.present.advice_view import advice_views
 from sgmatrix.present.ceilings import ceilings_section, share_text
 from sgmatrix.present.cells import CellView, Figure, LoadPoint, Workload, cell_views, offered
@@ -299,7 +300,20 @@ def provenance(
         for name, value in sorted(node.items())
         if not isinstance(value, dict | list)
     ]
+    facts += _node_probe(read_json_or_none(layout.node_probe))
     return [(name, value) for name, value in facts if value]
+
+
+def _node_probe(record: dict[str, Any] | None) -> list[tuple[str, str]]:
+    """Return what was measured of the node before the first launch."""
+    if record is None:
+        return []
+    node = record["node"]
+    gpus = ", ".join(sorted({str(gpu["name"]) for gpu in node["gpus"] or []}))
+    where = f"{node['hostname']}, {node['processor']}" + (f", {gpus}" if gpus else "")
+    torch = f"torch {record['torch']}" if record["torch"] else "no torch"
+    with_what = f"{torch} of {record['engine']}, {record['started_at'][:19]}"
+    return [("node probe", "; ".join([*told(record), f"{where} ({with_what})"]))]
 
 
 def render(layout: Layout, points: Path) -> tuple[str, str]:

@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, Literal, NoReturn
@@ -30,12 +30,14 @@ from sgmatrix.core.layout import Layout
 from sgmatrix.core.recorded import recorded_facts
 from sgmatrix.node import preflight, proc
 from sgmatrix.node.facts import node_facts
+from sgmatrix.node.hardware import machine
 from sgmatrix.node.launch import OWNER_VARIABLE, STOPPING_VARIABLE
 from sgmatrix.plan.campaign import Campaign, read_campaign
 from sgmatrix.plan.engines import engine_facts
 from sgmatrix.plan.inspection import AxisAudit, audit_axes, provide_copies, refused_cells
 from sgmatrix.plan.launches import Launch
 from sgmatrix.plan.ledger import Entry, ledger_digest, ledger_file, read_ledger
+from sgmatrix.plan.node_probe import PlannedNodeProbe, planned_node_probe
 from sgmatrix.plan.plan import Plan, make_plan, plan_record
 from sgmatrix.present.campaign_lock import is_running, take_lock
 from sgmatrix.present.differences import differences
@@ -77,6 +79,7 @@ class Session:
     """Whether jobs run on the machine of the main process."""
     project: Path
     """The folder that relative paths of engines, models and facts count from."""
+    node_probe: PlannedNodeProbe
     ledger: tuple[Entry, ...] = ()
     """Of the main process; a job reads what the plan says of it."""
     ledger_digest: str = ""
@@ -90,7 +93,11 @@ class Session:
     def forget_stale_records(self) -> None:
         """Withdraw the published records of launches that are to be done again."""
         if not is_running(self.layout):
-            forget_stale_records(self.plan, self.layout)
+            forget_stale_records(self.plan, self.layout, self.node_probe)
+
+    def has_node_record(self) -> bool:
+        """Tell whether the node was probed, or is going to be."""
+        return self.layout.node_probe.exists() or launches_to_come(self.plan, self.layout)
 
     def forget_started(self, launch: Launch) -> None:
         """Withdraw what a launch that was interrupted had published of its running server."""
@@ -144,6 +151,7 @@ class Session:
         record["references"] = [one.record() for one in references_for(self.campaign, self.project)]
         advice = self._advice()
         record["advice"] = [one.record() for one in advice]
+        record["node_probe"] = asdict(self.node_probe)
         # one cell has no axes to judge: what the campaign's plan said of them stays
         repeated = self.campaign.rerun is not None and former is not None
         found = self._findings()
@@ -266,6 +274,12 @@ class Session:
         print_summary(self.layout)
 
 
+def launches_to_come(plan: Plan, layout: Layout) -> bool:
+    """Tell whether anything of a plan is still to be launched."""
+    launched = all(one.is_done(layout) for one in plan.launches)
+    return not (launched and all(one.is_done(layout) for one in plan.probes))
+
+
 _NOISE = (
     "Select jobs to execute",
     "Execute ",
@@ -376,14 +390,29 @@ def _open(workflow: Any) -> Session:
     planned = [
         (x["cell"], x["launch"], [p["key"] for p in x["points"]]) for x in record["launches"]
     ]
+    local = workflow.local_exec
+    stored = read_json_or_none(layout.plan) or {}
+    if "node_probe" in stored and not workflow.is_main_process:  # decided, as the attempts are
+        node_probe = PlannedNodeProbe(**stored["node_probe"])
+    else:
+        node_probe = planned_node_probe(
+            plan.cells.values(),
+            plan.engines,
+            read_json_or_none(layout.node_probe),
+            node=machine() if local else None,
+            launches_to_come=launches_to_come(plan, layout),
+            one_cell=campaign.rerun is not None,
+            retry_failed=options.retry == "failed",
+        )
     return Session(
         campaign,
         plan,
         layout,
         options,
         digest(sorted(planned)),
-        workflow.local_exec,
+        local,
         project,
+        node_probe,
         ledger=read_ledger(ledger) if ledger and workflow.is_main_process else (),
         ledger_digest=ledger_digest(ledger) if ledger else "",
     )

@@ -8,12 +8,14 @@ from __future__ import annotations
 import itertools
 from pathlib import Path
 
+from sgmatrix.core.files import read_json_or_none
 from sgmatrix.core.layout import Layout
 from sgmatrix.plan.launches import Launch
+from sgmatrix.plan.node_probe import PlannedNodeProbe
 from sgmatrix.plan.plan import Plan
 
 
-def forget_stale_records(plan: Plan, layout: Layout) -> None:
+def forget_stale_records(plan: Plan, layout: Layout, node_probe: PlannedNodeProbe) -> None:
     """Withdraw the published records of launches that are to be done again.
 
     Where Snakemake has no records of its own, because results were copied or `.snakemake` was
@@ -37,6 +39,9 @@ def forget_stale_records(plan: Plan, layout: Layout) -> None:
         names = ("teardown.json", "points/*", "probe.json")
         for record in itertools.chain(*(folder.glob(name) for name in names)):
             record.unlink()
+    probed = read_json_or_none(layout.node_probe)
+    if probed is not None and node_probe.is_asked_anew(probed):
+        layout.node_probe.unlink()
     if stale:
         # Snakemake misses an intermediate file only where what is made of it is missing too
         for made in layout.made_of_records():
