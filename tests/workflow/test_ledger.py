@@ -135,3 +135,14 @@ def test_an_entry_that_is_added_makes_the_report_anew_and_nothing_else(ended: En
     assert {row["attempt"] for row in lab.points()} == {1}
     assert ">fast-ticks</th>" in (lab.root / "report/index.html").read_text()
     assert "Nothing to be done" in lab.snakemake("-n").stdout
+
+
+def test_a_cell_that_is_repeated_alone_keeps_what_the_plan_says_of_the_others(ended: Ended) -> None:
+    lab, _ = ended
+
+    done = lab.snakemake(config=lab.root / f"cells/{FAST}/cell.yaml")
+
+    assert done.returncode == 0, done.stdout
+    plan = json.loads((lab.root / "plan.json").read_text())
+    assert [line.startswith(WARNING) for line in plan["warnings"]] == [True]
+    assert [one["id"] for one in plan["ledger"]] == ["slow-ticks", "fast-ticks"]

@@ -52,6 +52,14 @@ def test_those_of_its_cells_and_those_of_its_model_concern_it(history):
     ]
 
 
+def test_one_about_the_model_alone_is_held_to_the_engines_of_all_cells(history):
+    old = {"model": "tiny-qwen3-moe", "hardware": "Xeon", "engine_version": "0.5.22"}
+
+    (one,) = found(history, entry(applies_to=[], conditions=old))
+
+    assert one.retest == ("engine 0.5.23+standin, not sglang 0.5.22",)
+
+
 def test_the_node_is_not_asked_where_nothing_is_found(history):
     plan = make_plan(history.campaign, history.layout, PROJECT)
 

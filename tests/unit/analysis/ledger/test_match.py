@@ -23,6 +23,12 @@ def test_a_bundle_is_met_by_the_same_sizes_as_flags(tmp_path):
     assert met(tmp_path, {"parallelism": "tp2"}, as_flags) == ("tp-size-2",)
 
 
+def test_a_size_of_one_that_is_given_is_as_one_that_is_not(tmp_path):
+    given = campaign(axes={"tp_size": [2], "pp_size": [1], "ep_size": [1]})
+
+    assert met(tmp_path, {"parallelism": "tp2"}, given) == ("ep-size-1-pp-size-1-tp-size-2",)
+
+
 def test_a_bundle_is_not_met_by_one_that_spreads_its_experts_as_well(tmp_path):
     axes = campaign(axes={"parallelism": ["tp2", "tp2ep2", "dp2ep2"]})
 
