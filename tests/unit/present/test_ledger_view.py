@@ -15,7 +15,7 @@ from sgmatrix.core.yaml_strict import yaml_text
 from sgmatrix.plan.ledger import Effect, read_ledger
 from sgmatrix.plan.plan import make_plan
 from sgmatrix.present.ledger_proposals import proposed
-from sgmatrix.present.ledger_view import effect_text, newest_node, warning_lines
+from sgmatrix.present.ledger_view import effect_text, warning_lines
 from sgmatrix.present.plan_view import plan_text
 from sgmatrix.present.report import render
 
@@ -136,15 +136,6 @@ def test_many_cells_are_counted(tmp_path):
 )
 def test_an_effect_has_its_number_and_interval_where_they_are_known(numbers, want):
     assert effect_text(Effect(text="slower", **numbers)) == want
-
-
-def test_the_node_of_the_last_attempt_is_found(history):
-    assert newest_node(history.layout) == {}
-    for number, name in ((1, "old"), (2, "new")):
-        folder = history.attempt("tp1", number=number)
-        write_json(folder / "node.json", {"processor": name})
-
-    assert newest_node(history.layout) == {"processor": "new"}
 
 
 # --- the report ----------------------------------------------------------------------------------

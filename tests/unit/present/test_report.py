@@ -412,7 +412,8 @@ def test_provenance_is_of_the_records_and_not_of_today(page):
 
 
 def test_facts_of_the_node_are_shown_where_there_are_any(told):
-    (told.layout.root / "node.json").write_text('{"gpu": "none", "cpu": "2 x <fast>"}')
+    _, _, _, folder = next(told.layout.all_attempts())
+    (folder / "node.json").write_text('{"gpu": "none", "cpu": "2 x <fast>"}')
     html, _ = render(told.layout, told.points)
 
     assert "node: cpu" in html and "2 x &lt;fast&gt;" in html

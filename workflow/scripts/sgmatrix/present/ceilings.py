@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from sgmatrix.analysis.root_cause import RootCause, root_cause
-from sgmatrix.core.files import read_json_or_none
 from sgmatrix.core.flags import is_barred
 from sgmatrix.core.layout import Layout
 from sgmatrix.dataset.ceilings import read_ceilings
+from sgmatrix.dataset.nodes import newest_node
 from sgmatrix.present.points import Row
 
 
@@ -83,7 +83,7 @@ def _chosen(rows: Sequence[Row]) -> list[Row]:
 
 def _power_limit_w(layout: Layout) -> float | None:
     """Return the power limit of one GPU as the driver says it, the lowest of the node."""
-    node = read_json_or_none(layout.root / "node.json") or {}
+    node = newest_node(layout)
     found = [
         float(match[1])
         for gpu in node.get("gpus") or []

@@ -8,8 +8,6 @@ from typing import Any
 
 from sgmatrix.analysis.ledger.concern import Finding
 from sgmatrix.analysis.ledger.retest import engine_text, hardware_text
-from sgmatrix.core.files import read_json
-from sgmatrix.core.layout import Layout
 from sgmatrix.plan.ledger import Conditions, Effect, Entry, Evidence
 
 _MOST_CELLS = 4
@@ -24,16 +22,6 @@ def warning_lines(findings: Iterable[Finding]) -> list[str]:
         for one in findings
         if one.cells and one.entry.status == "ruled_out"
     ]
-
-
-def newest_node(layout: Layout) -> Mapping[str, Any]:
-    """Return the facts of the node that the campaign was last measured on; empty: none is told."""
-    files = [folder / "node.json" for _, _, _, folder in layout.all_attempts()]
-    there = [file for file in files if file.exists()]
-    if not there:
-        return {}
-    facts: Mapping[str, Any] = read_json(max(there, key=lambda file: file.stat().st_mtime))
-    return facts
 
 
 def _cells_text(cells: Sequence[str]) -> str:

@@ -20,6 +20,7 @@ from sgmatrix.core.flags import Flag, flags_of
 from sgmatrix.core.layout import Layout
 from sgmatrix.core.reasons import REASONS
 from sgmatrix.dataset.collect import Attempt, read_attempts
+from sgmatrix.dataset.nodes import newest_node
 from sgmatrix.load.node_probe import told
 from sgmatrix.present.advice_view import advice_views
 from sgmatrix.present.ceilings import ceilings_section, share_text
@@ -294,7 +295,7 @@ def provenance(
         ("harness version", seen("harness") or str(plan["harness"])),
         ("GPUs per cell", seen("gpus")),
     ]
-    node = read_json_or_none(layout.root / "node.json") or {}
+    node = newest_node(layout)
     facts += [
         (f"node: {name}", str(value))
         for name, value in sorted(node.items())

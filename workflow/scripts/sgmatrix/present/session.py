@@ -28,6 +28,7 @@ from sgmatrix.core.files import read_json_or_none, write_json, write_text
 from sgmatrix.core.hashing import digest
 from sgmatrix.core.layout import Layout
 from sgmatrix.core.recorded import recorded_facts
+from sgmatrix.dataset.nodes import newest_node
 from sgmatrix.node import preflight, proc
 from sgmatrix.node.facts import node_facts
 from sgmatrix.node.hardware import machine
@@ -41,7 +42,7 @@ from sgmatrix.plan.node_probe import PlannedNodeProbe, planned_node_probe
 from sgmatrix.plan.plan import Plan, make_plan, plan_record
 from sgmatrix.present.campaign_lock import is_running, take_lock
 from sgmatrix.present.differences import differences
-from sgmatrix.present.ledger_view import newest_node, warning_lines
+from sgmatrix.present.ledger_view import warning_lines
 from sgmatrix.present.plan_view import audit_lines, plan_text
 from sgmatrix.present.progress import Progress
 from sgmatrix.present.stale import forget_stale_records, forget_started
