@@ -108,3 +108,18 @@ def test_oea_has_run_and_its_experts_are_counted(results: Path) -> None:
     }
     assert {row["top_k"] for row in rows} == {4}
     assert {row["experts"] for row in rows} == {16}
+
+
+def test_every_point_is_set_beside_its_ceiling(results: Path) -> None:
+    probe = json.loads((results / "demo/node-probe.json").read_text())
+    assert probe["status"] == "ok", probe
+    rows = pq.read_table(results / "demo/datasets/ceilings.parquet").to_pylist()
+    assert {row["why_not"] for row in rows} == {None}
+    assert {row["kv_source"] for row in rows} == {"server"}
+    assert {row["distinct_source"] for row in rows if row["cell"].endswith("oea2")} == {"probe"}
+    for row in pq.read_table(results / "demo/datasets/points.parquet").to_pylist():
+        # a tiny model on a slow engine: the memory is far from busy
+        assert 0 < row["hard_ratio"] < row["practical_ratio"] < 1
+    html = (results / "demo/report/index.html").read_text()
+    assert "Distance from physics" in html
+    assert "host overhead: no roof explains most of the step" in html
