@@ -25,6 +25,7 @@ localrules:
     ceilings,
     check,
     ledger,
+    profile,
     plan,
 
 

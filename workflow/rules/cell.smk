@@ -122,3 +122,32 @@ rule probe:
         "Probe {wildcards.cell}"
     script:
         "../scripts/probe.py"
+
+
+# Beside a campaign, never a part of it: only the target `profile` asks for it.
+rule profile_cell:
+    input:
+        model=ancient(probe_model_files),
+    output:
+        record="<results>/cells/{cell}/profile/profile.json",
+    log:
+        "<logs>/{cell}/profile/profile.log",
+    conda:
+        "../../envs/workflow.yaml"
+    resources:
+        launch_slot=1,
+        gpu=lambda wildcards: PLAN.cells[wildcards.cell].gpus,
+    params:
+        key=key_of,
+        attempt=profile_attempt_of,
+        harness=HARNESS_VERSION,
+    message:
+        "Profile {wildcards.cell}"
+    script:
+        "../scripts/profile_cell.py"
+
+
+rule profile:
+    """Profile the cell of `--config cell=<cell>`; SESSION prints the table."""
+    input:
+        profile_record,

@@ -130,6 +130,22 @@ def probe_attempt_of(wildcards):
     return next(p.attempt for p in PLAN.probes if p.cell == wildcards.cell)
 
 
+def profile_attempt_of(wildcards):
+    return next(p.attempt for p in PLAN.profiles if p.cell == wildcards.cell)
+
+
+def profiles_made(wildcards):
+    """A new profile makes the report anew; it measures nothing."""
+    return SESSION.profiles_made()
+
+
+def profile_record(wildcards):
+    """The profile that `--config cell=<cell>` asks for; refused where it names none."""
+    real = workflow.executor_plugin and not workflow.dryrun
+    cell = SESSION.profiled_cell(forget=workflow.is_main_process and real)
+    return f"<results>/cells/{cell}/profile/profile.json"
+
+
 def probe_records(wildcards):
     return [f"<results>/cells/{one.cell}/probe/probe.json" for one in PLAN.probes]
 

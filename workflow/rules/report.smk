@@ -19,6 +19,7 @@ rule report:
     params:
         root=campaign_root,
         ledger=ledger_digest,
+        profiles=profiles_made,
     message:
         "Write the report"
     script:

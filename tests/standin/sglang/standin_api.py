@@ -374,6 +374,18 @@ class Api:
         getattr(self.server.recorder, what)()
         connection.respond(200, b"", "text/plain")
 
+    def start_profile(self, connection: "Connection", query: str, body: bytes) -> None:
+        from sglang.standin_profile import Profiler  # it takes gzip, which only a profile pays
+
+        if self.server.profiler is None:
+            self.server.profiler = Profiler(self.server.args["tp_size"])
+        done = self.server.profiler.start(loads(body))
+        connection.respond(200 if done else 500, b"", "text/plain")
+
+    def stop_profile(self, connection: "Connection", query: str, body: bytes) -> None:
+        done = self.server.profiler is not None and self.server.profiler.stop()
+        connection.respond(200 if done else 500, b"", "text/plain")
+
     def completions(self, connection: "Connection", query: str, body: bytes) -> None:
         self.start(connection, Completions, body)
 
@@ -451,6 +463,8 @@ ROUTES: dict[str, tuple[str, Route]] = {
     "/start_expert_distribution_record": ("GET POST", Api.start_record),
     "/stop_expert_distribution_record": ("GET POST", Api.stop_record),
     "/dump_expert_distribution_record": ("GET POST", Api.dump_record),
+    "/start_profile": ("GET POST", Api.start_profile),
+    "/stop_profile": ("GET POST", Api.stop_profile),
     "/generate": ("POST PUT", Api.generate),
     "/v1/completions": ("POST", Api.completions),
     "/v1/chat/completions": ("POST", Api.chat),

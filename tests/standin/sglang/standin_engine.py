@@ -166,6 +166,8 @@ class Engine:
         self.ticks += 1
         if self.server.recorder is not None:
             self.server.recorder.step(active)
+        if self.server.profiler is not None:
+            self.server.profiler.step(active)
         if active and self.ticks % self.server.args["decode_log_interval"] == 0:
             self.gen_throughput = self.tokens_since_log / (now - self.last_log)
             self.tokens_since_log, self.last_log = 0, now

@@ -84,6 +84,7 @@ class Server:
 
         recorded = self.args["expert_distribution_recorder_mode"] is not None
         self.recorder = Recorder(self.args["tp_size"]) if recorded else None
+        self.profiler: Any = None  # made when it is asked for
         self.engine = Engine(self)
         if "multi_token_chunks" in self.faults:
             self.engine.chunk_tokens = int(self.faults["multi_token_chunks"].arg)

@@ -10,6 +10,9 @@ PROBE = "probe"
 """Stands for a launch that is not timed, in which experts are counted."""
 NODE_PROBE = "node-probe"
 """Stands for cell and launch where the node itself is probed."""
+PROFILE = "profile"
+"""Stands for a launch that is not timed, in which the engine's own profiler looks on."""
+UNTIMED = (PROBE, PROFILE)
 NOISE = "-noise"
 """Ends the name of a baseline's second launch in a round, as in `1-noise`."""
 EXTRA = "-extra"
@@ -33,7 +36,7 @@ def launch_order(launch: str) -> tuple[int, bool, int]:
 
 
 def _folder_name(launch: str) -> str:
-    return PROBE if launch == PROBE else f"launch-{launch}"
+    return launch if launch in UNTIMED else f"launch-{launch}"
 
 
 @dataclass(frozen=True)

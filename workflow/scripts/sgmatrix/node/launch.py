@@ -40,7 +40,7 @@ STOPPING_VARIABLE = "SGMATRIX_STOPPING"
 
 def planned_launch(plan: dict[str, Any], cell: str, launch: str) -> dict[str, Any]:
     """Return a launch of `plan.json`."""
-    every = [*plan["launches"], *plan.get("probes", [])]
+    every = [*plan["launches"], *plan.get("probes", []), *plan.get("profiles", [])]
     found: dict[str, Any] = next(
         one for one in every if (one["cell"], one["launch"]) == (cell, launch)
     )

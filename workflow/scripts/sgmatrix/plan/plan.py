@@ -27,6 +27,7 @@ from sgmatrix.plan.model import ModelFacts, model_facts
 from sgmatrix.plan.overrides import Settings
 from sgmatrix.plan.probe_limits import refuse_impossible
 from sgmatrix.plan.probes import PlannedProbe, planned_probes
+from sgmatrix.plan.profiles import AskedProfile, PlannedProfile, planned_profile
 from sgmatrix.plan.prompts import prompt_facts, refuse_too_few
 from sgmatrix.plan.rounds import launches_needed
 
@@ -48,6 +49,8 @@ class Plan:
     """Cells that the campaign leaves out, as text."""
     compared: tuple[Comparison, ...]
     probes: tuple[PlannedProbe, ...]
+    profiles: tuple[PlannedProfile, ...]
+    """Only what this invocation asks for; no campaign has any."""
     reproduce: Mapping[str, dict[str, Any]]
     """For each cell, the campaign that reproduces it alone."""
 
@@ -82,6 +85,7 @@ def make_plan(
     *,
     retry_failed: bool = False,
     attempts: Mapping[tuple[str, str], int] | None = None,
+    profile: AskedProfile | None = None,
 ) -> Plan:
     """Expand a campaign.
 
@@ -91,6 +95,7 @@ def make_plan(
         project: the folder that relative paths of engines and models count from.
         retry_failed: ask for a new attempt of every launch that failed.
         attempts: (cell, launch) -> attempt, where a running invocation has decided it already.
+        profile: the profile that is asked for beside the campaign.
 
     Raises:
         SgmatrixError: a refusal that names every cell that cannot be, before any launch.
@@ -127,6 +132,15 @@ def make_plan(
     )
     if not rerun:
         refuse_impossible({one.cell: one.points for one in probes}, cells, model, prompts)
+    profiles = (
+        ()
+        if profile is None
+        else (
+            planned_profile(
+                profile, cells, how, client, prompts, layout, retry_failed=retry_failed
+            ),
+        )
+    )
     refuse_too_few(prompts, (point for launch in launches for point in launch.points))
     return Plan(
         campaign=campaign.campaign,
@@ -143,6 +157,7 @@ def make_plan(
         excluded=matrix.excluded,
         compared=compared,
         probes=() if rerun else probes,
+        profiles=profiles,
         reproduce={
             cell.id: cell_campaign(campaign, cell, how[cell.id], noisy.get(cell.id, 0))
             for cell in cells.values()
@@ -212,6 +227,7 @@ def plan_record(plan: Plan, campaign: Campaign, former: dict[str, Any] | None) -
         "launches": [_launch_record(plan, launch) for launch in plan.launches],
         "comparisons": [one.record() for one in plan.compared],
         "probes": [asdict(probe) for probe in plan.probes],
+        "profiles": [asdict(profile) for profile in plan.profiles],
     }
     if campaign.rerun is not None and former is not None:
         mine = {(launch.cell, launch.launch) for launch in plan.launches}

@@ -112,7 +112,7 @@ def _probe(
     return PlannedProbe(
         cell=cell.id,
         launch=PROBE,
-        attempt=_asked_attempt(layout, cell.id, key, retry_failed),
+        attempt=untimed_attempt(layout, cell.id, PROBE, key, retry_failed=retry_failed),
         points=points,
         arguments=_ARGUMENTS,
         reference=reference,
@@ -142,12 +142,22 @@ def _reference(cells: Mapping[str, Cell], cell: Cell) -> str | None:
     return None
 
 
-def _asked_attempt(layout: Layout, cell: str, key: str, retry_failed: bool) -> int:
-    numbers = layout.attempt_numbers(cell, PROBE)
+def untimed_attempt(layout: Layout, cell: str, launch: str, key: str, *, retry_failed: bool) -> int:
+    """Return the attempt to ask for: a new one where the last is not complete, or another one.
+
+    Args:
+        layout: where the history lies.
+        cell: cell id.
+        launch: `probe` or `profile`, which also names its record.
+        key: of what is asked for now.
+        retry_failed: whether one that failed is done again.
+    """
+    numbers = layout.attempt_numbers(cell, launch)
     if not numbers:
         return 1
-    folder = layout.attempt(cell, PROBE, numbers[-1])
-    final, made = (read_json_or_none(folder / name) for name in ("teardown.json", "probe.json"))
+    folder = layout.attempt(cell, launch, numbers[-1])
+    names = ("teardown.json", f"{launch}.json")
+    final, made = (read_json_or_none(folder / name) for name in names)
     if final is None or made is None or made["key"] != key:
         return numbers[-1] + 1
     if retry_failed and made["status"] != "ok":

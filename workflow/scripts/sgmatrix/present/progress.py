@@ -12,7 +12,7 @@ import threading
 import time
 from typing import Any, TextIO
 
-from sgmatrix.core.layout import NODE_PROBE, PROBE, Layout
+from sgmatrix.core.layout import NODE_PROBE, UNTIMED, Layout
 from sgmatrix.plan.plan import Plan
 from sgmatrix.present.estimate import Estimate, clock
 
@@ -86,8 +86,8 @@ class Progress:
         if event["launch"] == NODE_PROBE:
             self._node(event)
             return
-        if event["launch"] == PROBE:
-            self._probe(event)
+        if event["launch"] in UNTIMED:
+            self._untimed(event)
             return
         if launch not in self.estimate.assumed:
             return
@@ -114,11 +114,11 @@ class Progress:
                 self.estimate.done(launch, event["time_s"] - self.began_s[launch])
             self._say(f"{who}: {_end(event)}")
 
-    def _probe(self, event: dict[str, Any]) -> None:
+    def _untimed(self, event: dict[str, Any]) -> None:
         if event["event"] in _PHASES:
-            self.phase = f"the probe of {event['cell']} {_PHASES[event['event']]}"
+            self.phase = f"the {event['launch']} of {event['cell']} {_PHASES[event['event']]}"
         elif event["event"] == "launch_done":
-            self._say(f"{event['cell']}: probe {_end(event)}")
+            self._say(f"{event['cell']}: {event['launch']} {_end(event)}")
 
     def _node(self, event: dict[str, Any]) -> None:
         if event["event"] == "waiting":
@@ -159,6 +159,8 @@ class Progress:
 
     def _state(self) -> str:
         now = time.time()
+        if not self.points:
+            return f"{clock(now - self.start_s):>7}"
         left = self.estimate.remaining_s(self.todo)
         running = [self.began_s[launch] for launch in self.todo if launch in self.began_s]
         if running:

@@ -38,6 +38,7 @@ from sgmatrix.present.oea_view import whole_percent
 from sgmatrix.present.outcome import Outcome, outcome, rerun_command
 from sgmatrix.present.plots import COLOURS, MUTED, PAGE, Curve, Mark, draw
 from sgmatrix.present.points import Row, csv_text, read_points
+from sgmatrix.present.profile_view import HEAD, profile_views
 from sgmatrix.present.references import reference_views
 from sgmatrix.present.repeat import headline_metrics, noise_text, percent_text
 
@@ -355,7 +356,7 @@ def render(layout: Layout, points: Path) -> tuple[str, str]:
         "whole_percent": whole_percent,
         "share": share_text,
     }
-    environment.globals["offered"] = offered
+    environment.globals |= {"offered": offered, "profile_head": HEAD}
     comparisons = comparison_views(layout, plan, layout.datasets / "comparisons.parquet")
     first = headline(cells)
     html = environment.get_template("report.html.j2").render(
@@ -380,6 +381,7 @@ def render(layout: Layout, points: Path) -> tuple[str, str]:
         comparisons=comparisons,
         ceilings=ceilings_section(layout, current),
         advice=advice_views(plan, current),
+        profiles=profile_views(layout, plan["cells"]),
         references=reference_views(plan, current),
         ledger=ledger_rows(plan),
         failure_lines=failure_lines,

@@ -13,12 +13,12 @@ import os
 import signal
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, Literal, NoReturn
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from sgmatrix.analysis.advice.piece import Advice
 from sgmatrix.analysis.ledger.concern import Finding, findings
@@ -40,10 +40,12 @@ from sgmatrix.plan.launches import Launch
 from sgmatrix.plan.ledger import Entry, ledger_digest, ledger_file, read_ledger
 from sgmatrix.plan.node_probe import PlannedNodeProbe, planned_node_probe
 from sgmatrix.plan.plan import Plan, make_plan, plan_record
+from sgmatrix.plan.profiles import AskedProfile
 from sgmatrix.present.campaign_lock import is_running, take_lock
 from sgmatrix.present.differences import differences
 from sgmatrix.present.ledger_view import warning_lines
 from sgmatrix.present.plan_view import audit_lines, plan_text
+from sgmatrix.present.profile_view import profile_text, profiles_made
 from sgmatrix.present.progress import Progress
 from sgmatrix.present.stale import forget_stale_records, forget_started
 
@@ -58,6 +60,17 @@ class Options(BaseModel):
     retry: Literal["failed"] | None = None
     strict: bool = False
     """Stop when a repeated cell would not be measured with what it was measured with then."""
+    cell: str | None = None
+    """What the target `profile` is to profile; nothing else uses it, or what follows."""
+    concurrency: int | None = Field(None, ge=1)
+    """Requests at once; None: the most of the cell's load."""
+    steps: int = Field(10, ge=1, le=1000)
+    """Decode steps to look at."""
+
+    def profile(self) -> AskedProfile | None:
+        if self.cell is None:
+            return None
+        return AskedProfile(self.cell, self.concurrency, self.steps)
 
 
 def _refuse(error: SgmatrixError) -> NoReturn:
@@ -90,6 +103,8 @@ class Session:
     _marker: Path | None = None
     _handlers: dict[int, Any] = field(default_factory=dict)
     _warned: bool = False
+    _profiled: bool = False
+    """Whether the target `profile` was asked for."""
 
     def forget_stale_records(self) -> None:
         """Withdraw the published records of launches that are to be done again."""
@@ -104,6 +119,32 @@ class Session:
         """Withdraw what a launch that was interrupted had published of its running server."""
         if not is_running(self.layout):
             forget_started(launch, self.layout)
+
+    def profiled_cell(self, *, forget: bool) -> str:
+        """Return the cell that the target `profile` is for; refuse in one line where there is none.
+
+        Args:
+            forget: withdraw a published record that is to be made again.
+        """
+        if not self.plan.profiles:
+            cells = ", ".join(self.plan.cells)
+            _refuse(
+                SgmatrixError(
+                    "config_rejected",
+                    "the target profile profiles one cell, and --config names none",
+                    fix=f"--config cell=<cell>, one of {cells}",
+                )
+            )
+        (planned,) = self.plan.profiles
+        self._profiled = True
+        if forget and not planned.is_done(self.layout) and not is_running(self.layout):
+            record = self.layout.launch(planned.cell, planned.launch) / "profile.json"
+            record.unlink(missing_ok=True)
+        return planned.cell
+
+    def profiles_made(self) -> list[str]:
+        """Return which profiles the report is to show, so that a new one makes it anew."""
+        return profiles_made(self.layout, self.plan.cells)
 
     def start(self, targets: Iterable[str]) -> None:
         """Take the campaign's lock, write the plan, and show progress; or refuse in one line.
@@ -172,8 +213,12 @@ class Session:
         self._marker = marker
         os.environ[OWNER_VARIABLE] = json.dumps(me.record())
         self._mark_on_signal(marker)
-        print(plan_text(self.plan, self.layout, audits, advice, found), file=sys.stderr, flush=True)
-        self._progress = Progress(self.plan, self.layout)
+        if self._profiled:
+            self._progress = Progress(replace(self.plan, launches=()), self.layout)
+        else:
+            text = plan_text(self.plan, self.layout, audits, advice, found)
+            print(text, file=sys.stderr, flush=True)
+            self._progress = Progress(self.plan, self.layout)
         self._progress.start()
 
     @cached_property
@@ -269,7 +314,10 @@ class Session:
         self.show()
 
     def show(self) -> None:
-        """Print the table of the cells and where everything is."""
+        """Print the table of the cells and where everything is; or the profile asked for."""
+        if self._profiled:
+            print(profile_text(self.layout, self.plan.profiles[0].cell), flush=True)
+            return
         from sgmatrix.present.summary import print_summary  # pulls pyarrow in: not for a dry run
 
         print_summary(self.layout)
@@ -378,7 +426,12 @@ def _open(workflow: Any) -> Session:
     try:
         ledger = ledger_file(campaign.ledger, project)
         plan = make_plan(
-            campaign, layout, project, retry_failed=options.retry == "failed", attempts=attempts
+            campaign,
+            layout,
+            project,
+            retry_failed=options.retry == "failed",
+            attempts=attempts,
+            profile=options.profile(),
         )
     except SgmatrixError as refusal:
         if refusal.code != "config_rejected":
