@@ -34,6 +34,7 @@ PATTERNS: tuple[tuple[str, str], ...] = (
     (COLLECTIVES, r"^c10d::"),
     (COLLECTIVES, r"^gloo:"),
     (COLLECTIVES, r"record_param_comms"),
+    (EXPERTS, r"finalizeMoe|expandInputRows"),
     (ROUTING, r"topk_?gating"),
     (ROUTING, r"topk_(softmax|sigmoid)"),
     (ROUTING, r"moe_?softmax"),
@@ -51,16 +52,16 @@ PATTERNS: tuple[tuple[str, str], ...] = (
     (EXPERTS, r"GemmType\)?(::MGrouped|[12]\b)"),
     (EXPERTS, r"MoeFCGemm|moe_?gemm|moe_wna16|marlin_moe"),
     (EXPERTS, r"^bmm_.*(E2m1|E4m3|Bfloat16|Fp32)"),
-    (EXPERTS, r"moe::dev::|finalizeMoe|expandInputRows"),
+    (EXPERTS, r"moe::dev::"),
     (EXPERTS, r"moe_sum"),
     (EXPERTS, r"ep_(scatter|gather)|(pre|post)_reorder"),
     (EXPERTS, r"silu_and_mul_masked"),
     (ATTENTION, r"flash_fwd|FlashAttn|flash::|flash_attention|flash_attn"),
     (ATTENTION, r"Batch(Decode|Prefill)With|SinglePrefillWith|SingleDecodeWith"),
     (ATTENTION, r"fmha"),
-    (ATTENTION, r"_fwd_(grouped_)?kernel"),
+    (ATTENTION, r"^_fwd_(grouped_)?kernel"),
     (ATTENTION, r"merge_?states?|MergeStates"),
-    (ATTENTION, r"mla"),
+    (ATTENTION, r"(?-i:mla|Mla|MLA)"),
     (ATTENTION, r"mqa_logits|sparse_attn|nsa_"),
     (ATTENTION, r"scaled_dot_product"),
     (ATTENTION, r"(decode|extend|prefill)_attention"),
@@ -71,7 +72,10 @@ PATTERNS: tuple[tuple[str, str], ...] = (
     (MEMCPY, r"direct_copy_kernel"),
     (MEMCPY, r"^aten::(copy_|to|_to_copy|contiguous|clone|cat|fill_|zero_)$"),
     (MEMCPY, r"CatArrayBatchedCopy|FillFunctor"),
-    (SAMPLING, r"sampling::|TopKTopP|TopP(Sampling|Renorm)|TopK(Sampling|Renorm|Mask)|min_p"),
+    (
+        SAMPLING,
+        r"sampling::|TopKTopP|TopP(Sampling|Renorm)|TopK(Sampling|Renorm|Mask)|min_?p_?sampling",
+    ),
     (SAMPLING, r"ArgMax|argmax"),
     (SAMPLING, r"cunn_SoftMax|softmax_warp_forward"),
     (SAMPLING, r"multinomial|distribution_|exponential_"),
@@ -83,7 +87,7 @@ PATTERNS: tuple[tuple[str, str], ...] = (
     (DENSE, r"matmul|_packed_linear|scaled_mm"),
     (DENSE, r"^aten::(mm|addmm|bmm|baddbmm|linear)$"),
     (ELEMENTWISE, r"rms_?norm|layer_?norm|norm::"),
-    (ELEMENTWISE, r"rotary|rope"),
+    (ELEMENTWISE, r"rotary|rope(?!r)"),
     (ELEMENTWISE, r"(silu|gelu)"),
     (ELEMENTWISE, r"quant"),
     (ELEMENTWISE, r"elementwise|reduce_kernel"),
@@ -92,7 +96,7 @@ PATTERNS: tuple[tuple[str, str], ...] = (
     (ELEMENTWISE, r"^aten::(add|sub|mul|div|floor_divide|pow|exp|rsqrt|neg|sigmoid|clamp)_?$"),
     (ELEMENTWISE, r"^aten::(mean|sum|index|index_put|scatter|where|masked_fill)_?$"),
 )
-"""Component and pattern; capitals are as good as small letters."""
+"""Component and pattern; capitals are as good as small letters, but for MLA: cf. SmemLayout."""
 
 _COMPILED = tuple((component, re.compile(text, re.IGNORECASE)) for component, text in PATTERNS)
 

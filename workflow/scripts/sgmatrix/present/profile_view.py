@@ -12,6 +12,10 @@ from sgmatrix.core.layout import PROFILE, Layout
 _NAME_AT_MOST = 60
 HEAD = ("component", "ms", "ms per step", "share", "count", "most of it")
 _TEXT_COLUMNS = (0, 5)
+_IDLE = {
+    "gpu": "the device waits for the host, or for another one",
+    "cpu": "between operators: Python, or waiting for another rank",
+}
 
 
 @dataclass(frozen=True)
@@ -113,7 +117,7 @@ def _rank(table: dict[str, Any], record: dict[str, Any]) -> RankView:
         said.insert(1, f"streams overlap: {table['sum_ms']:.2f} ms in all")
     lines = [_line(row, steps) for row in table["rows"]]
     idle = _number(table["gap_ms"]), _number(table["gap_ms"] / steps) if steps else ""
-    lines.append(("(idle)", *idle, "", str(table["gaps"]), "the host is the limit there"))
+    lines.append(("(idle)", *idle, "", str(table["gaps"]), _IDLE[table["device"]]))
     return RankView(title, "; ".join(said), tuple(lines), _is_short(steps, record))
 
 

@@ -148,7 +148,7 @@ class Progress:
         return any(one.launch != "1" for one in self.plan.launches)
 
     def _tick(self) -> None:
-        if not self.todo:
+        if not self.todo and not self.plan.profiles:
             return
         if self.out.isatty():
             self._clear()
