@@ -8,6 +8,7 @@ from typing import Any
 
 from sgmatrix.core.files import read_json_or_none
 from sgmatrix.core.layout import PROFILE, Layout
+from sgmatrix.present.clean import clean
 
 _NAME_AT_MOST = 60
 HEAD = ("component", "ms", "ms per step", "share", "count", "most of it")
@@ -130,7 +131,7 @@ def _steps(steps: dict[str, int]) -> str:
 
 
 def _line(row: dict[str, Any], steps: int) -> tuple[str, ...]:
-    first = row["top"][0]["name"]
+    first = clean(row["top"][0]["name"])
     return (
         row["component"],
         _number(row["ms"]),
