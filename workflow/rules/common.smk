@@ -9,7 +9,7 @@ sys.path.insert(0, str(Path(workflow.basedir) / "workflow/scripts"))
 from sgmatrix.core.layout import Layout
 from sgmatrix.core.version import HARNESS_VERSION
 from sgmatrix.present.quoting import quote_interpreters
-from sgmatrix.present.session import open_session
+from sgmatrix.present.opening import open_session
 
 # A graph of thousands of jobs is millions of objects that live to the end; looking for garbage
 # among them at the usual pace takes a sixteenth of a dry run (tests/perf/plan.py).

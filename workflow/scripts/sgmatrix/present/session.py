@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import logging
 import os
 import signal
 import sys
@@ -16,67 +15,35 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any, Literal, NoReturn
-
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from typing import IO, Any
 
 from sgmatrix.analysis.advice.piece import Advice
 from sgmatrix.analysis.ledger.concern import Finding, findings
 from sgmatrix.core.errors import Refusal, SgmatrixError
 from sgmatrix.core.facts.files import HARDWARE, hardware_file
 from sgmatrix.core.files import read_json_or_none, write_json, write_text
-from sgmatrix.core.hashing import digest
 from sgmatrix.core.layout import Layout
 from sgmatrix.core.recorded import recorded_facts
 from sgmatrix.dataset.nodes import newest_node
 from sgmatrix.node import preflight, proc
 from sgmatrix.node.facts import node_facts
-from sgmatrix.node.hardware import machine
 from sgmatrix.node.launch import OWNER_VARIABLE, STOPPING_VARIABLE
-from sgmatrix.plan.campaign import Campaign, read_campaign
+from sgmatrix.plan.campaign import Campaign
 from sgmatrix.plan.engines import engine_facts
 from sgmatrix.plan.inspection import AxisAudit, audit_axes, provide_copies, refused_cells
 from sgmatrix.plan.launches import Launch
-from sgmatrix.plan.ledger import Entry, ledger_digest, ledger_file, read_ledger
-from sgmatrix.plan.node_probe import PlannedNodeProbe, planned_node_probe
-from sgmatrix.plan.plan import Plan, make_plan, plan_record
-from sgmatrix.plan.profiles import AskedProfile
+from sgmatrix.plan.ledger import Entry
+from sgmatrix.plan.node_probe import PlannedNodeProbe
+from sgmatrix.plan.plan import Plan, plan_record
 from sgmatrix.present.campaign_lock import is_running, take_lock
 from sgmatrix.present.differences import differences
 from sgmatrix.present.ledger_view import warning_lines
+from sgmatrix.present.options import Options
 from sgmatrix.present.plan_view import audit_lines, plan_text
 from sgmatrix.present.profile_view import profile_text, profiles_made
 from sgmatrix.present.progress import Progress
-from sgmatrix.present.stale import forget_stale_records, forget_started
-
-DEFAULT_CAMPAIGN = "config/config.yaml"
-
-
-class Options(BaseModel):
-    """What `--config` may say; a campaign itself is a file."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    retry: Literal["failed"] | None = None
-    strict: bool = False
-    """Stop when a repeated cell would not be measured with what it was measured with then."""
-    cell: str | None = None
-    """What the target `profile` is to profile; nothing else uses it, or what follows."""
-    concurrency: int | None = Field(None, ge=1)
-    """Requests at once; None: the most of the cell's load."""
-    steps: int = Field(10, ge=1, le=1000)
-    """Decode steps to look at."""
-
-    def profile(self) -> AskedProfile | None:
-        if self.cell is None:
-            return None
-        return AskedProfile(self.cell, self.concurrency, self.steps)
-
-
-def _refuse(error: SgmatrixError) -> NoReturn:
-    """Print the refusal alone, without Snakemake's frame around it, and end."""
-    print(error, file=sys.stderr, flush=True)
-    sys.exit(1)
+from sgmatrix.present.refusals import refuse, unwritable
+from sgmatrix.present.stale import forget_stale_records, forget_started, launches_to_come
 
 
 @dataclass
@@ -128,7 +95,7 @@ class Session:
         """
         if not self.plan.profiles:
             cells = ", ".join(self.plan.cells)
-            _refuse(
+            refuse(
                 SgmatrixError(
                     "config_rejected",
                     "the target profile profiles one cell, and --config names none",
@@ -169,10 +136,10 @@ class Session:
             else:
                 self._start()
         except SgmatrixError as refusal:
-            _refuse(refusal)
+            refuse(refusal)
         except OSError as error:
             place = error.filename or self.layout.root
-            _refuse(_unwritable(self.layout.root, f"{place}: {error.strerror}"))
+            refuse(unwritable(self.layout.root, f"{place}: {error.strerror}"))
 
     def _start(self) -> None:
         if absent := self.plan.absences():
@@ -321,152 +288,3 @@ class Session:
         from sgmatrix.present.summary import print_summary  # pulls pyarrow in: not for a dry run
 
         print_summary(self.layout)
-
-
-def launches_to_come(plan: Plan, layout: Layout) -> bool:
-    """Tell whether anything of a plan is still to be launched."""
-    launched = all(one.is_done(layout) for one in plan.launches)
-    return not (launched and all(one.is_done(layout) for one in plan.probes))
-
-
-_NOISE = (
-    "Select jobs to execute",
-    "Execute ",
-    "Using shell:",
-    "Conda environments: ignored",
-    "Complete log(s)",  # print_summary is the last word of a campaign
-    "Elapsed time",
-)
-
-
-class _Quiet(logging.Filter):
-    """Drops Snakemake's lines about its scheduling; says how a finished campaign stands."""
-
-    def __init__(self, session: Session) -> None:
-        super().__init__()
-        self.session = session
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        text = str(record.msg)
-        if text.startswith("Nothing to be done"):
-            print(text, file=sys.stderr, flush=True)
-            self.session.show()
-            return False
-        return not text.startswith(_NOISE)
-
-
-def check_place(folder: Path) -> None:
-    """Refuse a results folder that cannot be made or written; touches nothing.
-
-    Raises:
-        SgmatrixError: `results_unwritable`.
-    """
-    place = folder.absolute()
-    while not place.exists():
-        place = place.parent
-    if place.is_dir() and os.access(place, os.W_OK | os.X_OK):
-        return
-    problem = "not writable" if place.is_dir() else "not a folder"
-    raise _unwritable(folder, f"{place} is {problem}")
-
-
-def _unwritable(folder: Path, problem: str) -> SgmatrixError:
-    return SgmatrixError(
-        "results_unwritable",
-        f"{folder}: {problem}",
-        fix="make it a writable folder, or run in another place with --directory",
-    )
-
-
-def open_session(workflow: Any) -> Session:
-    """Return the session of a Snakemake workflow; on a refusal, print it and exit with 1."""
-    try:
-        session = _open(workflow)
-    except SgmatrixError as refusal:
-        _refuse(refusal)
-    if workflow.is_main_process:
-        from snakemake.logging import logger
-
-        logger.addFilter(_Quiet(session))
-    elif (
-        OWNER_VARIABLE not in os.environ
-        or not proc.Identity(**json.loads(os.environ[OWNER_VARIABLE])).alive()
-    ):
-        # on another machine than the main process: what runs the jobs here owns the servers
-        me = proc.identify(os.getpid())
-        assert me is not None
-        os.environ[OWNER_VARIABLE] = json.dumps(me.record())
-    return session
-
-
-def _open(workflow: Any) -> Session:
-    settings = workflow.config_settings
-    project = Path(workflow.basedir)
-    files = list(settings.configfiles) or [project / DEFAULT_CAMPAIGN]
-    if len(files) > 1:
-        raise SgmatrixError(
-            "config_rejected", f"{len(files)} config files given", fix="a campaign is one file"
-        )
-    try:
-        options = Options.model_validate(dict(settings.config or {}))
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise SgmatrixError(
-            "config_rejected",
-            f"--config {'.'.join(map(str, first['loc']))}: {first['msg']}",
-            fix=f"allowed: {', '.join(Options.model_fields)}; the campaign itself is a file",
-        ) from None
-    campaign = read_campaign(files[0])
-    layout = Layout(Path("results") / campaign.campaign)
-    check_place(layout.root)
-    attempts = None
-    if not workflow.is_main_process:  # the main process has decided them
-        stored = read_json_or_none(layout.plan) or {"launches": []}
-        attempts = {(x["cell"], x["launch"]): x["attempt"] for x in stored["launches"]}
-    try:
-        ledger = ledger_file(campaign.ledger, project)
-        plan = make_plan(
-            campaign,
-            layout,
-            project,
-            retry_failed=options.retry == "failed",
-            attempts=attempts,
-            profile=options.profile(),
-        )
-    except SgmatrixError as refusal:
-        if refusal.code != "config_rejected":
-            raise
-        problems = getattr(refusal, "problems", [refusal.facts])
-        raise Refusal(
-            refusal.code, [f"{files[0]}: {text}" for text in problems], fix=refusal.fix
-        ) from None
-    record = plan_record(plan, campaign, read_json_or_none(layout.plan))
-    planned = [
-        (x["cell"], x["launch"], [p["key"] for p in x["points"]]) for x in record["launches"]
-    ]
-    local = workflow.local_exec
-    stored = read_json_or_none(layout.plan) or {}
-    if "node_probe" in stored and not workflow.is_main_process:  # decided, as the attempts are
-        node_probe = PlannedNodeProbe(**stored["node_probe"])
-    else:
-        node_probe = planned_node_probe(
-            plan.cells.values(),
-            plan.engines,
-            read_json_or_none(layout.node_probe),
-            node=machine() if local else None,
-            launches_to_come=launches_to_come(plan, layout),
-            one_cell=campaign.rerun is not None,
-            retry_failed=options.retry == "failed",
-        )
-    return Session(
-        campaign,
-        plan,
-        layout,
-        options,
-        digest(sorted(planned)),
-        local,
-        project,
-        node_probe,
-        ledger=read_ledger(ledger) if ledger and workflow.is_main_process else (),
-        ledger_digest=ledger_digest(ledger) if ledger else "",
-    )

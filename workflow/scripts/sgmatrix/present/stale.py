@@ -59,3 +59,9 @@ def forget_started(launch: Launch, layout: Layout) -> None:
     for name in ("server.json", "warmup.json"):
         path = layout.launch(launch.cell, launch.launch) / name
         path.unlink(missing_ok=True)
+
+
+def launches_to_come(plan: Plan, layout: Layout) -> bool:
+    """Tell whether anything of a plan is still to be launched."""
+    launched = all(one.is_done(layout) for one in plan.launches)
+    return not (launched and all(one.is_done(layout) for one in plan.probes))

@@ -1,0 +1,30 @@
+"""What `--config` may say; a campaign itself is a file."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from sgmatrix.plan.profiles import AskedProfile
+
+
+class Options(BaseModel):
+    """Keys and values of `--config`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    retry: Literal["failed"] | None = None
+    strict: bool = False
+    """Stop when a repeated cell would not be measured with what it was measured with then."""
+    cell: str | None = None
+    """What the target `profile` is to profile; nothing else uses it, or what follows."""
+    concurrency: int | None = Field(None, ge=1)
+    """Requests at once; None: the most of the cell's load."""
+    steps: int = Field(10, ge=1, le=1000)
+    """Decode steps to look at."""
+
+    def profile(self) -> AskedProfile | None:
+        if self.cell is None:
+            return None
+        return AskedProfile(self.cell, self.concurrency, self.steps)
