@@ -106,9 +106,11 @@ def test_a_profile_that_is_there_is_not_asked_for_again(tmp_path):
 
 @pytest.mark.parametrize("changes", [{"steps": 11}, {"concurrency": 3}])
 def test_another_one_is_a_new_attempt(tmp_path, changes):
-    done(tmp_path, profile(tmp_path))
+    load = {"concurrency": [1, 2], "input_len": 16, "output_len": 64}  # long enough for both
+    done(tmp_path, profile(tmp_path, load=load))
 
-    assert profile(tmp_path, **changes).attempt == 2
+    assert profile(tmp_path, load=load).attempt == 1
+    assert profile(tmp_path, load=load, **changes).attempt == 2
 
 
 def test_one_that_failed_is_done_again_when_that_is_asked(tmp_path):

@@ -14,6 +14,7 @@ Not here  names (`components`), files (`traces`).
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -66,7 +67,8 @@ def tabulate(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 def _span(event: Mapping[str, Any], component: str) -> _Span:
     begin = float(event["ts"])
     end = begin + float(event.get("dur", 0))
-    return _Span(begin, end, (event.get("pid"), event.get("tid")), event["name"], component)
+    thread = (event.get("pid"), event.get("tid"))
+    return _Span(begin, end, thread, sys.intern(event["name"]), component)
 
 
 def _outermost(spans: Iterable[_Span]) -> Iterator[_Span]:

@@ -115,7 +115,8 @@ def _rank(table: dict[str, Any], record: dict[str, Any]) -> RankView:
         f"steps: {_steps(table['steps'])}",
     ]
     if table["sum_ms"] > table["busy_ms"] * 1.001:
-        said.insert(1, f"streams overlap: {table['sum_ms']:.2f} ms in all")
+        which = "streams" if table["device"] == "gpu" else "threads"
+        said.insert(1, f"{which} overlap: {table['sum_ms']:.2f} ms in all")
     lines = [_line(row, steps) for row in table["rows"]]
     idle = _number(table["gap_ms"]), _number(table["gap_ms"] / steps) if steps else ""
     lines.append(("(idle)", *idle, "", str(table["gaps"]), _IDLE[table["device"]]))
