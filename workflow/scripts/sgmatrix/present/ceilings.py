@@ -29,6 +29,11 @@ class CeilingView:
         return (self.row.get("hard_ratio") or 0.0) > 1
 
     @property
+    def words(self) -> str:
+        """What limits it, in a few words."""
+        return "" if self.cause is None else _WORDS[self.cause.limit].partition(":")[0]
+
+    @property
     def text(self) -> str:
         return "" if self.cause is None else cause_text(self.cause)
 
@@ -41,6 +46,13 @@ class CeilingsSection:
     why_not: str | None
     """Why there are no ceilings; None where there are."""
     views: tuple[CeilingView, ...]
+
+    def at(self, cell: str, concurrency: int | None) -> CeilingView | None:
+        """Return what is said of a cell at a concurrency; None where nothing is."""
+        for view in self.views:
+            if (view.row["cell"], view.row["concurrency"]) == (cell, concurrency):
+                return view
+        return None
 
 
 def ceilings_section(layout: Layout, rows: Sequence[Row]) -> CeilingsSection | None:
