@@ -32,7 +32,10 @@ def facts(device: str = "cuda", hardware: str | None = "h200-sxm", **model: Any)
 
 def told(tmp_path: Path, known: dict[str, Any] | None = None) -> Finished:
     one = Finished(tmp_path, campaign(axes={"parallelism": ["tp1", "tp2"]}))
-    write_json(one.layout.plan, {**read_json(one.layout.plan), "facts": known or facts()})
+    given = known or facts()
+    for cell in one.plan["cells"].values():
+        cell["device"] = given["device"]
+    write_json(one.layout.plan, {**one.plan, "facts": given})
     return one
 
 
@@ -212,3 +215,22 @@ def test_flags_as_the_ceiling_sees_them() -> None:
     )
     assert server(quantization="fp8").model.precision == shape.precision
     assert CONFIG.is_dir()
+
+
+def test_a_cell_on_another_kind_of_node_has_no_ceiling(tmp_path: Path) -> None:
+    one = told(tmp_path)
+    plan = read_json(one.layout.plan)
+    plan["cells"]["tp1"]["device"] = "cpu"
+    rows = ceiling_rows(one.layout, plan)
+    assert {row["cell"]: row.get("why_not") for row in rows} == {
+        "tp1": "a cpu cell beside cuda ones: the ceilings are of one kind of node",
+        "tp2": None,
+    }
+
+
+def test_attempts_of_another_model_are_left_out(tmp_path: Path) -> None:
+    one = told(tmp_path)
+    one.measured("tp1", rates={1: 64, 2: 120})
+    plan = read_json(one.layout.plan)
+    plan["model"]["digest"] = "f" * 64
+    assert all(row.get("attempt") is None for row in ceiling_rows(one.layout, plan))

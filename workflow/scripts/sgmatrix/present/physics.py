@@ -70,7 +70,7 @@ def advice_for(
         shape, device = shape_in(facts), device_in(facts, probe_of_node(layout))
     except SgmatrixError as refusal:
         return [Advice("no_ceilings", refusal.facts, refusal.fix or "see docs/ceiling.md")]
-    ceilings = matrix_ceilings(record, shape, device)
+    ceilings = matrix_ceilings(record, shape, device, facts["device"])
     axes = {name: cell["axes"] for name, cell in record["cells"].items()}
     found = [
         *oea_advice(ceilings, loads),
@@ -109,7 +109,8 @@ def ceilings_of(
     Raises:
         SgmatrixError: `facts_missing`, with what is missing.
     """
-    return matrix_ceilings(record, shape_in(facts), device_in(facts, probe_of_node(layout)))
+    device = device_in(facts, probe_of_node(layout))
+    return matrix_ceilings(record, shape_in(facts), device, facts["device"])
 
 
 def ceilings_text(campaign: Campaign, plan: Plan, layout: Layout, facts: Mapping[str, Any]) -> str:

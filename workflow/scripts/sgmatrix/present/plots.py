@@ -10,7 +10,7 @@ import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib
 from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -55,11 +55,20 @@ class Mark:
 
 @dataclass(frozen=True)
 class Curve:
-    """One cell."""
+    """One cell, a series of a reference, or a ceiling."""
 
     colour: str
     dashed: bool
     marks: tuple[Mark, ...]
+    kind: Literal["cell", "reference", "ceiling"] = "cell"
+
+
+_LINES = {"reference": ":", "ceiling": "-."}
+_MARKERS = {"cell": "o", "reference": "D", "ceiling": ""}
+
+
+def _line(dashed: bool) -> str:
+    return "--" if dashed else "-"
 
 
 def draw(curves: Sequence[Curve], *, ylabel: str) -> str:
@@ -79,9 +88,10 @@ def draw(curves: Sequence[Curve], *, ylabel: str) -> str:
                 [mark.y for mark in line],
                 color=colour,
                 linewidth=width,
-                linestyle="--" if curve.dashed else "-",
-                marker="o",
-                markersize=3 if curve.colour == MUTED else 4,
+                linestyle=_LINES[curve.kind] if curve.kind != "cell" else _line(curve.dashed),
+                marker=_MARKERS[curve.kind],
+                fillstyle="full" if curve.kind == "cell" else "none",
+                markersize=3 if curve.colour == MUTED and curve.kind == "cell" else 4,
             )
             hollow = [mark for mark in curve.marks if mark.barred]
             axes.plot(

@@ -25,6 +25,7 @@ from sgmatrix.load.node_probe import told
 from sgmatrix.present.advice_view import advice_views
 from sgmatrix.present.ceilings import ceilings_section, share_text
 from sgmatrix.present.cells import CellView, Figure, LoadPoint, Workload, cell_views, offered
+from sgmatrix.present.charts import charts, legends, other_legends
 from sgmatrix.present.comparisons import (
     comparison_between,
     comparison_views,
@@ -36,7 +37,6 @@ from sgmatrix.present.comparisons import (
 from sgmatrix.present.ledger_view import ledger_rows
 from sgmatrix.present.oea_view import whole_percent
 from sgmatrix.present.outcome import Outcome, outcome, rerun_command
-from sgmatrix.present.plots import COLOURS, MUTED, PAGE, Curve, Mark, draw
 from sgmatrix.present.points import Row, csv_text, read_points
 from sgmatrix.present.profile_view import HEAD, profile_views
 from sgmatrix.present.references import reference_views
@@ -62,96 +62,6 @@ def breakable(command: str) -> Markup:
 
 
 @dataclass(frozen=True)
-class Legend:
-    """A cell's entry beside the figures."""
-
-    cell: str
-    colour: str
-    dashed: bool
-    note: str
-
-
-@dataclass(frozen=True)
-class Charts:
-    """The figures of one workload."""
-
-    workload: Workload
-    throughput: Markup
-    tpot: Markup
-
-
-def _coloured(cells: Sequence[CellView]) -> list[CellView]:
-    """Return the cells that get a colour: the base and the best ones, in the order of the plan."""
-    base, others = cells[:1], [cell for cell in cells[1:] if cell.best]
-    ranked = sorted(
-        others,
-        key=lambda cell: (
-            cell.status == "failed",
-            -_mean(cell.best.output_tok_s if cell.best else None),
-        ),
-    )
-    top = {cell.cell for cell in ranked[: len(COLOURS)]}
-    return [*base, *(cell for cell in others if cell.cell in top)]
-
-
-def _mean(figure: Figure | None) -> float:
-    return 0.0 if figure is None else figure.mean
-
-
-def legends(cells: Sequence[CellView]) -> list[Legend]:
-    """Return what the figures show in which colour, then what they cannot show."""
-    coloured = _coloured(cells)
-    colours = iter(COLOURS)
-    entries = []
-    for cell in coloured:
-        if cell.loads:
-            base = cell is cells[0]
-            notes = [
-                *(["base"] if base else []),
-                *(["failed"] if cell.status == "failed" else []),
-            ]
-            entries.append(
-                Legend(cell.cell, PAGE if base else next(colours), base, ", ".join(notes))
-            )
-    grey = [cell for cell in cells if cell.loads][len(entries) :]
-    if grey:
-        entries.append(Legend(f"{len(grey)} more", MUTED, False, "named in the table"))
-    return entries
-
-
-def charts(cells: Sequence[CellView]) -> list[Charts]:
-    """Return the figures, one pair per workload."""
-    colour = {entry.cell: entry for entry in legends(cells)}
-    workloads = sorted({load.workload for cell in cells for load in cell.loads})
-    drawn = []
-    for workload in workloads:
-        pair = []
-        for column, label in (
-            ("output_tok_s", "output throughput (tok/s)"),
-            ("tpot_ms", "mean TPOT (ms)"),
-        ):
-            curves = []
-            # the grey ones below, the dashed base on top of what it is compared with
-            for cell in sorted(cells, key=lambda cell: (cell.cell in colour, cell is cells[0])):
-                entry = colour.get(cell.cell)
-                marks = [
-                    Mark(load.concurrency, figure.mean, figure.low, figure.high, figure.barred)
-                    for load in cell.loads
-                    if load.workload == workload
-                    and load.concurrency is not None
-                    and (figure := getattr(load, column))
-                ]
-                curves.append(
-                    Curve(
-                        entry.colour if entry else MUTED, bool(entry and entry.dashed), tuple(marks)
-                    )
-                )
-            pair.append(Markup(draw(curves, ylabel=label)))  # noqa: S704 - our own SVG, text escaped
-        drawn.append(Charts(workload, *pair))
-    return drawn
-
-
-@dataclass(frozen=True)
 class Headline:
     """What a reader takes away in ten seconds."""
 
@@ -169,6 +79,10 @@ class Headline:
     launches: tuple[int, int]
     left_out: int
     """Points that a flag bars from this comparison."""
+
+
+def _mean(figure: Figure | None) -> float:
+    return 0.0 if figure is None else figure.mean
 
 
 def _trusted(load: LoadPoint | None) -> Figure | None:
@@ -366,8 +280,8 @@ def render(layout: Layout, points: Path) -> tuple[str, str]:
         compared=comparison_between(comparisons, first.base.cell, first.best.cell)
         if first.base and first.best
         else None,
-        charts=charts(cells),
-        legends=legends(cells),
+        charts=charts(cells, current, plan),
+        legends=[*legends(cells), *other_legends(current, plan)],
         current=current,
         repeated=repeated_launches(rows),
         superseded=[row for row in rows if row not in current],

@@ -155,11 +155,7 @@ class Session:
         former = read_json_or_none(self.layout.plan)
         record = plan_record(self.plan, self.campaign, former)
         record["facts"] = self._facts
-        from sgmatrix.present.physics import references_for  # pulls pyarrow in
-
-        record["references"] = [one.record() for one in references_for(self.campaign, self.project)]
         advice = self._advice()
-        record["advice"] = [one.record() for one in advice]
         record["node_probe"] = asdict(self.node_probe)
         # one cell has no axes to judge: what the campaign's plan said of them stays
         repeated = self.campaign.rerun is not None and former is not None
@@ -167,6 +163,8 @@ class Session:
         told = {
             "warnings": [*audit_lines(audits), *warning_lines(found)],
             "ledger": [one.record() for one in found],
+            "advice": [one.record() for one in advice],
+            "references": self._references(),
         }
         record |= {key: former.get(key, []) if repeated else told[key] for key in told}
         write_json(self.layout.plan, record)
@@ -198,6 +196,11 @@ class Session:
         from sgmatrix.present.physics import advice_for  # pulls pyarrow in
 
         return advice_for(self.campaign, self.plan, self.layout, self._facts, self.project)
+
+    def _references(self) -> list[dict[str, Any]]:
+        from sgmatrix.present.physics import references_for  # pulls pyarrow in
+
+        return [one.record() for one in references_for(self.campaign, self.project)]
 
     def warn(self) -> None:
         """Print, once, which cells repeat what is ruled out: all that a dry run says of a plan."""

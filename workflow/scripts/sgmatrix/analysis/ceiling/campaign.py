@@ -64,7 +64,7 @@ def _identity(server: Server) -> tuple[Any, ...]:
 
 
 def matrix_ceilings(
-    record: Mapping[str, Any], shape: Shape, device: Device
+    record: Mapping[str, Any], shape: Shape, device: Device, kind: str | None = None
 ) -> dict[str, CellCeilings]:
     """Return the ceilings of all cells of `plan.json`, by cell; equal servers are computed once.
 
@@ -72,11 +72,14 @@ def matrix_ceilings(
         record: `cells` and `launches` as `plan.json` has them.
         shape: of the model.
         device: what each device can do.
+        kind: `cuda` or `cpu`, what that device is; cells on the other kind are left out.
     """
     loads = planned_loads(record["launches"])
     known: dict[tuple[Any, ...], PointCeiling | None] = {}
     found = {}
     for name, cell in record["cells"].items():
+        if kind is not None and cell["device"] != kind:
+            continue
         server = server_of(cell, shape, device)
         points: dict[str, PointCeiling | None] = {}
         for load, point in loads.get(name, {}).items():

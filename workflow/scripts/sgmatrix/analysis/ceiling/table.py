@@ -35,6 +35,8 @@ def ceiling_rows(layout: Layout, plan: Mapping[str, Any]) -> list[dict[str, Any]
     rows, seen = [], set()
     for attempt in read_attempts(layout):
         spec = attempt.spec
+        if spec["model"].get("digest") != plan["model"]["digest"]:
+            continue  # of a model that the campaign no longer has
         reported = reported_by(attempt.folder, attempt.server, spec["cell"]["flags"])
         seen.add((spec["cell"]["id"], spec["launch"]))
         for point in spec["points"]:
@@ -79,6 +81,9 @@ class _Table:
         if self._facts is None:
             return {**who, "why_not": self._why}
         shape, device = self._facts
+        if cell["device"] != self._plan["facts"]["device"]:
+            kinds = f"{cell['device']} cell beside {self._plan['facts']['device']} ones"
+            return {**who, "why_not": f"a {kinds}: the ceilings are of one kind of node"}
         distinct = self._distinct(cell["id"], point["concurrency"])
         offered = (point["load_id"], point.get("max_concurrency"))
         key = (cell["key"], *offered, reported, round(cached, 4), distinct)
