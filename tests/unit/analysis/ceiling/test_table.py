@@ -12,7 +12,7 @@ from sgmatrix.analysis.ceiling.closed_loop import ceiling
 from sgmatrix.analysis.ceiling.facts import campaign_facts, device_in, shape_in
 from sgmatrix.analysis.ceiling.inputs import Reported, server_of
 from sgmatrix.analysis.ceiling.reported import reported_by
-from sgmatrix.analysis.ceiling.table import ceiling_rows, write_ceilings
+from sgmatrix.analysis.ceiling.table import ceiling_rows, measured_lengths, write_ceilings
 from sgmatrix.core.errors import SgmatrixError
 from sgmatrix.core.files import read_json, write_json
 from sgmatrix.dataset.collect import point_rows
@@ -234,3 +234,17 @@ def test_attempts_of_another_model_are_left_out(tmp_path: Path) -> None:
     plan = read_json(one.layout.plan)
     plan["model"]["digest"] = "f" * 64
     assert all(row.get("attempt") is None for row in ceiling_rows(one.layout, plan))
+
+
+def test_lengths_are_those_of_the_answered_requests(tmp_path: Path) -> None:
+    record = {"completed": 10, "duration_s": 2.0, "output_tok_s": 40.0, "total_tok_s": 140.0}
+    assert measured_lengths(record) == {"input_len": 20.0, "output_len": 8.0}
+    assert measured_lengths({**record, "completed": 0}) == {}
+    assert measured_lengths({**record, "output_tok_s": None}) == {}
+    assert measured_lengths({}) == {}
+    one = told(tmp_path)
+    folder = one.measured("tp1", rates={1: 64, 2: 120})
+    before = ceiling_rows(one.layout, read_json(one.layout.plan))[0]
+    one.change_point(folder, 1, **{**record, "total_tok_s": 40_000.0})
+    longer = ceiling_rows(one.layout, read_json(one.layout.plan))[0]
+    assert longer["practical_tok_s"] < before["practical_tok_s"]

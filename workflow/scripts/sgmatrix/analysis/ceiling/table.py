@@ -40,9 +40,11 @@ def ceiling_rows(layout: Layout, plan: Mapping[str, Any]) -> list[dict[str, Any]
         reported = reported_by(attempt.folder, attempt.server, spec["cell"]["flags"])
         seen.add((spec["cell"]["id"], spec["launch"]))
         for point in spec["points"]:
-            shared = (attempt.point(point["load_id"]) or {}).get("cached_share")
+            record = attempt.point(point["load_id"]) or {}
+            shared = record.get("cached_share") or 0.0
             who = {"launch": spec["launch"], "attempt": spec["attempt"]}
-            rows.append({**table.row(spec["cell"], point, reported, shared or 0.0), **who})
+            offered = {**point, **measured_lengths(record)}
+            rows.append({**table.row(spec["cell"], offered, reported, shared), **who})
     for launch in plan["launches"]:
         if (launch["cell"], launch["launch"]) in seen:
             continue
@@ -52,6 +54,21 @@ def ceiling_rows(layout: Layout, plan: Mapping[str, Any]) -> list[dict[str, Any]
             for point in launch["points"]
         ]
     return rows
+
+
+def measured_lengths(record: Mapping[str, Any]) -> dict[str, float]:
+    """Return the mean lengths of the requests that were answered; empty where none was.
+
+    Prompts of topics and of files have other lengths than were asked for.
+    """
+    names = ("completed", "duration_s", "output_tok_s", "total_tok_s")
+    done, took_s, out, total = (record.get(name) for name in names)
+    if not done or not took_s or not out or not total or total <= out:
+        return {}
+    return {
+        "input_len": round((total - out) * took_s / done, 3),
+        "output_len": round(out * took_s / done, 3),
+    }
 
 
 class _Table:
@@ -85,7 +102,8 @@ class _Table:
             kinds = f"{cell['device']} cell beside {self._plan['facts']['device']} ones"
             return {**who, "why_not": f"a {kinds}: the ceilings are of one kind of node"}
         distinct = self._distinct(cell["id"], point["concurrency"])
-        offered = (point["load_id"], point.get("max_concurrency"))
+        lengths = (point["input_len"], point["output_len"])
+        offered = (point["load_id"], point.get("max_concurrency"), *lengths)
         key = (cell["key"], *offered, reported, round(cached, 4), distinct)
         if key not in self._known:
             server = server_of(cell, shape, device, reported=reported, distinct=distinct)
