@@ -51,9 +51,10 @@ lint: dev ## check style, types and the workflow
 	@.venv/bin/mypy
 	@.venv/bin/snakemake --lint
 
-docs: dev ## make the campaign's schema and reference page, and the table of imported keys, anew
+docs: dev ## make the pages that are made from models and schemas anew
 	@PYTHONPATH=workflow/scripts .venv/bin/python -m sgmatrix.plan.reference
 	@PYTHONPATH=workflow/scripts .venv/bin/python -m sgmatrix.load.foreign.page
+	@PYTHONPATH=workflow/scripts .venv/bin/python -m sgmatrix.core.schema_page
 
 ui: ## open MLflow's pages on results/mlflow.db (PORT=5000)
 	@test -f results/mlflow.db || { echo "results/mlflow.db is not there yet: run make demo or snakemake first"; exit 1; }

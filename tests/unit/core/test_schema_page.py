@@ -1,0 +1,43 @@
+"""The page of the datasets is in step with their schemas."""
+
+from pathlib import Path
+
+import pytest
+
+from sgmatrix.core.schema_page import PAGE, page_text, unit_of
+
+PROJECT = Path(__file__).parents[3]
+
+
+def test_the_page_is_that_of_the_schemas() -> None:
+    assert (PROJECT / PAGE).read_text(encoding="utf-8") == page_text(), "run `make docs`"
+
+
+def test_every_column_has_a_meaning() -> None:
+    rows = [line.split(" | ") for line in page_text().splitlines() if line.startswith("| `")]
+    assert len(rows) > 150
+    bare = [row[0] for row in rows if not row[-1].strip(" |")]
+    assert bare == ["| `value`"]  # of telemetry: its meaning is its name
+
+
+@pytest.mark.parametrize(
+    ("column", "unit"),
+    [
+        ("ttft_ms_p99", "ms"),
+        ("tpot_ms_mean", "ms"),
+        ("output_tok_s", "tokens/s"),
+        ("request_s", "requests/s"),
+        ("goodput_request_s", "requests/s"),
+        ("power_w_mean", "W"),
+        ("power_idle_w", "W"),
+        ("energy_j_per_output_tok", "J per token"),
+        ("duration_s", "s"),
+        ("weight_bytes", "bytes"),
+        ("effect_percent", "%"),
+        ("validity", ""),
+        ("good_share", ""),
+        ("concurrency", ""),
+    ],
+)
+def test_units_are_those_of_the_names(column: str, unit: str) -> None:
+    assert unit_of(column) == unit
