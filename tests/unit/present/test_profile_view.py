@@ -105,6 +105,15 @@ def test_a_window_with_fewer_steps_than_asked_for_is_a_doubt(tmp_path):
     (view,) = profile_views(Layout(tmp_path), ["tp1", "tp2"])
 
     assert [rank.problem for rank in view.ranks] == [True]
+    assert view.ranks[0].summary.endswith("; fewer than the 12 steps asked for")
+
+
+def test_a_prefill_in_the_window_is_a_doubt(tmp_path):
+    shown(tmp_path, tables=[{**TABLE, "steps": {"DECODE bs=8": 10, "EXTEND bs=1 toks=64": 1}}])
+    (view,) = profile_views(Layout(tmp_path), ["tp1"])
+
+    assert view.ranks[0].problem
+    assert view.ranks[0].summary.endswith("1 x EXTEND bs=1 toks=64; a prefill is among them")
 
 
 def test_only_cells_that_have_one_are_shown(tmp_path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -84,9 +84,23 @@ def _warm_up(step: Step, server: Server) -> dict[str, Any]:
 
 
 def run_wave(
-    step: Step, server: Server, offer: Offer, folder: Path, limit_s: float
+    step: Step,
+    server: Server,
+    offer: Offer,
+    folder: Path,
+    limit_s: float,
+    *,
+    meanwhile: Callable[[], object] = lambda: None,
 ) -> dict[str, Any]:
     """Offer one wave, whose numbers are kept apart from those of the points.
+
+    Args:
+        step: the step that it is of.
+        server: the running server.
+        offer: what is offered.
+        folder: empty folder that keeps the client's output.
+        limit_s: after which the client is ended.
+        meanwhile: work to do once the client was started.
 
     Returns:
         `output_tok_s`, `request_s` and `concurrency`; or what failed, which alone has `status`.
@@ -96,7 +110,7 @@ def run_wave(
     """
     client = read_json(step.layout.plan)["client"]
     model = read_json(step.folder / "spec.json")["model"]["path"]
-    run = run_client(offer, client, server, model, folder, deadline_s=limit_s)
+    run = run_client(offer, client, server, model, folder, deadline_s=limit_s, meanwhile=meanwhile)
     if run.line is None or run.exit_code != 0:
         return why_not(run, server, limit_s)
     try:

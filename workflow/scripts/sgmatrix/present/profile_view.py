@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from sgmatrix.present.clean import clean
 _NAME_AT_MOST = 60
 HEAD = ("component", "ms", "ms per step", "share", "count", "most of it")
 _TEXT_COLUMNS = (0, 5)
+_PREFILL = ("EXTEND", "MIXED")
 _IDLE = {
     "gpu": "the device waits for the host, or for another one",
     "cpu": "between operators: Python, or waiting for another rank",
@@ -120,11 +121,16 @@ def _rank(table: dict[str, Any], record: dict[str, Any]) -> RankView:
     lines = [_line(row, steps) for row in table["rows"]]
     idle = _number(table["gap_ms"]), _number(table["gap_ms"] / steps) if steps else ""
     lines.append(("(idle)", *idle, "", str(table["gaps"]), _IDLE[table["device"]]))
-    return RankView(title, "; ".join(said), tuple(lines), _is_short(steps, record))
+    doubts = list(_doubts(table["steps"], record["steps"]))
+    return RankView(title, "; ".join([*said, *doubts]), tuple(lines), bool(doubts))
 
 
-def _is_short(steps: int, record: dict[str, Any]) -> bool:
-    return bool(steps) and steps < record["steps"]
+def _doubts(steps: dict[str, int], asked: int) -> Iterator[str]:
+    """Yield why a window is not the decode steps that were asked for."""
+    if steps and sum(steps.values()) < asked:
+        yield f"fewer than the {asked} steps asked for"
+    if any(name.startswith(_PREFILL) for name in steps):
+        yield "a prefill is among them"
 
 
 def _steps(steps: dict[str, int]) -> str:

@@ -18,7 +18,7 @@ from sgmatrix.node.wire import get_json, request
 
 PROFILE_ID = "profile"
 _POLL_S = 0.02
-_ASK_S = 30.0
+_ASK_S = 120.0
 _WRITE_S = 600.0
 """Writing a trace of many ranks takes minutes."""
 _INTO_THE_WAVE = 0.25

@@ -68,21 +68,22 @@ def _profile(
     _, unproven = prove(server, spec["cell"])
     if unproven is not None:
         return unproven
-    folder = step.folder / "traces"
-    folder.mkdir()
+    traced = step.folder / "traces"
+    traced.mkdir()
     wave_s = point["concurrency"] / wave["request_s"]
-    capture = Capture(server, folder.resolve(), planned, spec["cell"]["device"], wave_s)
-    capture.start()
+    capture = Capture(server, traced.resolve(), planned, spec["cell"]["device"], wave_s)
+    folder = step.folder / "waves" / "profiled"
     try:
         offer = point_offer(point, {})
-        wave = run_wave(step, server, offer, step.folder / "waves" / "profiled", limit_s)
+        # not before the client is there: it is made where no other thread runs
+        wave = run_wave(step, server, offer, folder, limit_s, meanwhile=capture.start)
     finally:
         capture.over.set()
     if "status" in wave:
         return wave
     traces = capture.finish()
     if not traces:
-        return failed("client_crash", f"the profiler of the engine wrote no trace into {folder}")
+        return failed("client_crash", f"the profiler of the engine wrote no trace into {traced}")
     return {
         "status": "ok",
         "reason": None,
