@@ -20,7 +20,7 @@ def check_place(folder: Path) -> None:
     """Refuse a results folder that cannot be made or written; touches nothing.
 
     Raises:
-        SgmatrixError: `resultsunwritable`.
+        SgmatrixError: `results_unwritable`.
     """
     place = folder.absolute()
     while not place.exists():
@@ -34,7 +34,7 @@ def check_place(folder: Path) -> None:
 def unwritable(folder: Path, problem: str) -> SgmatrixError:
     """Return the refusal of a results folder that cannot be used."""
     return SgmatrixError(
-        "resultsunwritable",
+        "results_unwritable",
         f"{folder}: {problem}",
         fix="make it a writable folder, or run in another place with --directory",
     )
