@@ -41,6 +41,7 @@ KNOWN = [
     ("routing", r"moe_fused_gate", "void moe_fused_gate_kernel<cutlass::bfloat16_t, 8, 32>"),
     ("routing", r"routing", "moe::dev::routing::routingDeepSeek::routingMainKernel<>"),
     ("routing", r"compute_(src2dst|seg_indptr)", "compute_seg_indptr_triton_kernel"),
+    ("routing", r"router_triton_kernel", "_router_triton_kernel"),
     ("routing", r"oea_kernel", "_oea_kernel"),
     ("experts", r"fused_moe|fused_experts", "fused_moe_kernel"),
     ("experts", r"matmul_ogs", "_matmul_ogs_NNT_bf16xbf16xmxfp4_16x256x128x1_swiglu"),
@@ -143,7 +144,7 @@ KNOWN = [
     ("dense", r"^aten::(mm|addmm|bmm|baddbmm|linear)$", "aten::linear"),
     (
         "elementwise",
-        r"rms_?norm|layer_?norm|norm::",
+        r"rms_?norm|layer_?norm|norm::|qknorm",
         "void flashinfer::norm::FusedAddRMSNormKernel<8u, __nv_bfloat16>",
     ),
     (
@@ -151,7 +152,7 @@ KNOWN = [
         r"rotary|rope(?!r)",
         "void flashinfer::BatchQKApplyRotaryPosIdsCosSinCacheEnhancedKernel<>",
     ),
-    ("elementwise", r"(silu|gelu)", "void flashinfer::activation::act_and_mul_kernel<silu>"),
+    ("elementwise", r"(silu|gelu)|act_and_mul", "void act_and_mul_kernel<bf16>(ActivationParams)"),
     ("elementwise", r"quant", "void per_token_group_quant_8bit_kernel<__nv_bfloat16>"),
     (
         "elementwise",
