@@ -54,6 +54,13 @@ def test_a_fact_without_a_source_is_refused(tmp_path: Path) -> None:
         hardware_file(folder, "h200-sxm")
 
 
+def test_a_format_without_a_rate_is_refused(tmp_path: Path) -> None:
+    """Its ceilings would fail at the first model of that format."""
+    folder = changed(tmp_path, "hardware", "h200-sxm", "  fp8: 1.978e15\n", "")
+    with pytest.raises(SgmatrixError, match="flops_s: none for fp8; a format without a unit"):
+        hardware_file(folder, "h200-sxm")
+
+
 def test_a_source_of_nothing_is_refused(tmp_path: Path) -> None:
     folder = changed(tmp_path, "models", "qwen3-30b-a3b", "sources:\n", "sources:\n  speed: me\n")
     with pytest.raises(SgmatrixError, match="sources: speed is no fact here"):

@@ -38,13 +38,13 @@ def test_the_largest_headroom_stands_first() -> None:
     lines = view([])
     assert [line[0] for line in lines] == ["tp4pp2", "tp8", "capped", "tp4"]
     assert lines[0][1:4] == ["1.77", "x", "c2048"]
-    assert lines[1] == ["tp8", "1.00", "x", "c2048", "6,199", "3,199", "link", "7.31", "340,123"]
+    assert lines[1] == ["tp8", "1.00", "x", "c2048", "6,216", "3,210", "link", "7.31", "340,123"]
     assert lines[3] == ["tp4", "does", "not", "fit", "0"]
 
 
 def test_measured_values_stand_beside_and_set_the_headroom() -> None:
     lines = {line[0]: line for line in view([row("tp8", "c2048", 1600), row("tp8", "c1", 10)])}
-    assert lines["tp8"][1:9] == ["2.00", "x", "c2048", "6,199", "3,199", "1,600", "50%", "link"]
+    assert lines["tp8"][1:9] == ["2.01", "x", "c2048", "6,216", "3,210", "1,600", "50%", "link"]
     assert lines["capped"][1] == "0.77"
 
 

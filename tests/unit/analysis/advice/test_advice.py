@@ -93,9 +93,20 @@ def test_load_points_above_the_pool_or_the_cap() -> None:
 
 
 def test_weights_that_leave_no_room() -> None:
-    plan = record({"small": ({"tp_size": 4, "mem_fraction_static": 0.9}, None)}, [1])
-    found = list(memory_advice(ceilings(plan), planned_loads(plan["launches"]), {"small": {}}, ""))
-    assert [(one.topic, one.cells) for one in found] == [("no_room", ("small",))]
+    """Two pools of nothing differ by nothing; what is told is how much they miss."""
+    fractions = {"small": 0.9, "smaller": 0.8}
+    plan = record(
+        {name: ({"tp_size": 4, "mem_fraction_static": f}, None) for name, f in fractions.items()},
+        [1],
+    )
+    axes = {name: {"mem_fraction": f} for name, f in fractions.items()}
+    loads = planned_loads(plan["launches"])
+    found = list(memory_advice(ceilings(plan), loads, axes, "small"))
+    assert [(one.topic, one.cells) for one in found] == [("no_room", ("small", "smaller"))]
+    pool = ceilings(plan)["small"].server.pool
+    assert pool is not None
+    assert pool.device_bytes is not None
+    assert f"they miss {-pool.device_bytes / 2**30:.1f} GiB per device or more" in found[0].text
 
 
 def test_cells_below_the_noise() -> None:
@@ -111,7 +122,7 @@ def test_cells_below_the_noise() -> None:
     rounds = dict.fromkeys(plan["cells"], 1)
     found = list(noise_advice(ceilings(plan), "base", 2.5, rounds))
     assert [(one.topic, one.cells) for one in found] == [("below_noise", ("alike",))]
-    assert "differ from those of base by at most 0.7 %, two launches of one cell by 2.5 %" in (
+    assert "differ from those of base by at most 0.6 %, two launches of one cell by 2.5 %" in (
         found[0].text
     )
     assert not list(noise_advice(ceilings(plan), "base", 0.5, rounds))

@@ -7,8 +7,10 @@ import pytest
 from ceiling_facts import GLM5, H200, QWEN3, RTX
 from sgmatrix.analysis.ceiling.capacity import Pool, kv_pool
 from sgmatrix.analysis.ceiling.closed_loop import Server, ceiling, running_requests
+from sgmatrix.analysis.ceiling.forward import Routing
 from sgmatrix.analysis.ceiling.links import Tier
 from sgmatrix.analysis.ceiling.parallel import Parallel
+from sgmatrix.analysis.ceiling.points import point_ceiling
 
 TP8 = Server(GLM5, RTX, Parallel(tp=8))
 ONE = Server(QWEN3, H200, Parallel())
@@ -23,7 +25,7 @@ ONE = Server(QWEN3, H200, Parallel())
         (512, 256, 5294, 2877),
         (1024, 256, 6199, 3187),
         (2048, 256, 6199, 3368),
-        (1, 128, 185, 130),
+        (1, 128, 186, 131),
         (256, 128, 5210, 3124),
         (2048, 128, 9283, 4977),
     ],
@@ -58,7 +60,8 @@ def test_qwen3_cells(concurrency: int, hard: float, practical: float) -> None:
 
 def test_throughput_and_tpot_agree() -> None:
     got = ceiling(TP8, "practical", concurrency=512, input_len=256, output_len=128)
-    assert got.output_tok_s * got.tpot_with_prefill_s == pytest.approx(512)
+    whole_s = 512 * 128 / got.output_tok_s
+    assert whole_s + got.tpot_s == pytest.approx(128 * got.tpot_with_prefill_s)
     assert got.tpot_s < got.tpot_with_prefill_s
 
 
@@ -116,3 +119,62 @@ def test_cached_prompts_are_not_prefilled() -> None:
     whole = ceiling(ONE, "hard", concurrency=64, input_len=2048, output_len=16, cached_share=1.0)
     assert whole.tpot_with_prefill_s == whole.tpot_s
     assert whole.prefill_tok_s == float("inf")
+
+
+@pytest.mark.parametrize("output_len", [1, 2])
+def test_the_first_token_comes_of_the_prefill(output_len: int) -> None:
+    """One token is one pass over the prompt, and no decode step."""
+    got = ceiling(ONE, "hard", concurrency=1, input_len=128, output_len=output_len)
+    wall_s = 128 / got.prefill_tok_s + (output_len - 1) * got.tpot_s
+    assert got.output_tok_s == pytest.approx(output_len / wall_s)
+
+
+def test_requests_that_share_a_prefix_share_its_place_in_the_pool() -> None:
+    """Nine tenths of 1,000 prompt tokens are there once: 100 of its own and half of 100 each."""
+    pooled = dataclasses.replace(ONE, pool=Pool(None, 15_000))
+
+    def running(share: float) -> float:
+        load = {"concurrency": 512, "input_len": 1000, "output_len": 100}
+        return ceiling(pooled, "hard", cached_share=share, **load).running
+
+    assert running(0.0) == pytest.approx(15_000 / 1050)
+    assert running(0.9) == pytest.approx(100)
+
+
+def test_prompts_that_ride_on_decode_steps_read_no_weights() -> None:
+    mixed = dataclasses.replace(ONE, mixed=True)
+    load = {"concurrency": 64, "input_len": 128, "output_len": 128}
+    alone, riding = (ceiling(server, "hard", **load) for server in (ONE, mixed))
+    assert riding.output_tok_s == pytest.approx(64 * 128 / (127 * riding.step.memory_s))
+    assert riding.output_tok_s > alone.output_tok_s
+    assert ceiling(mixed, "practical", **load) == ceiling(ONE, "practical", **load)
+
+
+def test_no_routing_opens_fewer_than_one_tokens_experts_in_prefill_too() -> None:
+    at = point_ceiling(ONE, {"concurrency": 1, "input_len": 128, "output_len": 1})
+    assert at is not None
+    # 8 of 128 experts, and what is not routed, at 4.8 TB/s: 1.27 ms
+    assert 1e3 / at.impossible_tok_s == pytest.approx(1.27, rel=0.01)
+    assert at.impossible_tok_s > 5 * at.hard_tok_s
+
+
+def test_a_probe_bounds_no_other_prompts() -> None:
+    probed = dataclasses.replace(ONE, routing=Routing(distinct=120.0))
+    load = {"concurrency": 64, "input_len": 128, "output_len": 128}
+    told, guessed = (point_ceiling(server, load) for server in (probed, ONE))
+    assert told is not None
+    assert guessed is not None
+    assert told.impossible_tok_s == guessed.impossible_tok_s > told.hard_tok_s
+
+
+def test_the_open_loop_runs_what_its_rate_leads_to() -> None:
+    """Two requests a second of 100 tokens: 200 tok/s, far below what 8,000 places could do."""
+    pooled = dataclasses.replace(ONE, pool=Pool(None, 8_000_000))
+    load = {"request_rate": 2, "input_len": 128, "output_len": 100}
+    slow, fast = (point_ceiling(pooled, {**load, "request_rate": rate}) for rate in (2, 1e6))
+    assert slow is not None
+    assert slow.hard_tok_s == slow.practical_tok_s == 200
+    assert slow.hard.running <= slow.practical.running < 2
+    assert slow.hard.tpot_s < 0.003
+    assert fast is not None
+    assert fast.hard.running == pytest.approx(8_000_000 / 178)

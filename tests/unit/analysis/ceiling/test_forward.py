@@ -11,6 +11,7 @@ from sgmatrix.analysis.ceiling.decode import Speculation, decode_pass, prefill_p
 from sgmatrix.analysis.ceiling.forward import Pass, Routing
 from sgmatrix.analysis.ceiling.links import Tier
 from sgmatrix.analysis.ceiling.parallel import Parallel, parallel_of
+from sgmatrix.core.facts.model import Shape
 
 TP8 = Parallel(tp=8)
 
@@ -210,3 +211,50 @@ def test_layouts_from_server_flags() -> None:
     assert (attention.attention_tp, attention.attention_groups) == (2, 4)
     assert parallel_of({"tp_size": 8, "moe_a2a_backend": "deepep"}).all_to_all
     assert not parallel_of({"tp_size": 8, "moe_a2a_backend": "none"}).all_to_all
+
+
+def test_tokens_that_stay_send_nothing_to_experts() -> None:
+    groups = Parallel(tp=8, ep=8, dp=8, dp_attention=True)
+    step = decode_pass(
+        GLM5, RTX, groups, "hard", batch=512, context=0, routing=Routing(distinct=8, stays=True)
+    )
+    assert RTX.link is not None
+    logits = 512 * GLM5.vocabulary / 8 * 2 * 7 / 8 / RTX.link.peak_bytes_s
+    assert step.link_s == pytest.approx(logits)
+
+
+def test_the_hard_tier_sends_tokens_as_their_experts_take_them() -> None:
+    """NVFP4 there, 0.5625 bytes a value, and bf16 back."""
+    groups = Parallel(tp=8, ep=8, dp=8, dp_attention=True, all_to_all=True)
+    step = decode_pass(GLM5, RTX, groups, "hard", batch=512, context=0)
+    assert RTX.link is not None
+    reached = 8 * (1 - (7 / 8) ** 8) * 7 / 8
+    layer = 512 / 8 * reached * GLM5.hidden * (0.5625 + 2)
+    logits = 512 * GLM5.vocabulary / 8 * 2 * 7 / 8
+    assert step.link_s * RTX.link.peak_bytes_s == pytest.approx(75 * layer + logits)
+
+
+def test_all_to_all_may_take_the_place_of_an_all_reduce() -> None:
+    plain, spread = (
+        decode_pass(
+            GLM5, RTX, Parallel(tp=8, ep=8, all_to_all=one), "hard", batch=512, context=0
+        ).link_s
+        for one in (False, True)
+    )
+    assert spread < plain
+
+
+def test_a_sparse_index_reads_short_contexts_whole() -> None:
+    """Contexts from 128 to 4,224, of which at most 2,048 are read: 1,598 in the mean."""
+    plain = dataclasses.replace(GLM5, indexer=None)
+
+    def read_s(model: Shape, context: float, spread: float) -> float:
+        step = decode_pass(
+            model, RTX, Parallel(tp=8), "hard", batch=8, context=context, spread=spread
+        )
+        return step.parts["attention_core"].memory_s
+
+    mean = ((2048**2 - 128**2) / 2 + 2048 * 2176) / 4096
+    assert read_s(GLM5, 2176, 2048) == pytest.approx(read_s(plain, mean, 0))
+    assert read_s(GLM5, 2176, 0) == pytest.approx(read_s(plain, 2048, 0))
+    assert read_s(GLM5, 1024, 512) == pytest.approx(read_s(plain, 1024, 0))

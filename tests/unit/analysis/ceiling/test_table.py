@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from builders import PROJECT, campaign
-from ceiling_facts import CONFIG
+from ceiling_facts import CONFIG, H200, QWEN3
 from finished import Finished
 from sgmatrix.analysis.ceiling.closed_loop import ceiling
 from sgmatrix.analysis.ceiling.facts import campaign_facts, device_in, shape_in
@@ -187,6 +187,16 @@ def test_what_a_server_reported_wins(tmp_path: Path) -> None:
     assert reported_by(tmp_path / "none", None, {}) == Reported()
 
 
+@pytest.mark.parametrize(
+    ("method", "stored"),
+    [("fp8", "fp8"), ("bitsandbytes", "int4"), ("modelopt_fp4", "nvfp4"), ("mxfp8", "fp8")],
+)
+def test_weights_that_are_quantised_at_load(method: str, stored: str) -> None:
+    cell = {"flags": {"quantization": method}}
+    precision = server_of(cell, QWEN3, H200).model.precision
+    assert (precision.attention, precision.routed, precision.lm_head) == (stored, stored, "bf16")
+
+
 def test_two_digits_of_a_small_model_are_no_weight(tmp_path: Path) -> None:
     (tmp_path / "server.log").write_text("Load weight end. x, mem usage=0.02 GB.\n")
     assert reported_by(tmp_path, None, {}).weight_bytes is None
@@ -204,6 +214,11 @@ def test_flags_as_the_ceiling_sees_them() -> None:
     assert server().pool.tokens == 340_123
     assert server(kv_cache_dtype="fp8_e4m3").pool.tokens == pytest.approx(340_123 * 1.83, rel=0.01)
     assert server(max_total_tokens=5000).pool.tokens == 5000
+    groups = {"dp_size": 8, "enable_dp_attention": True, "max_total_tokens": 5000}
+    assert server(**groups).pool.tokens == 40_000
+    assert server(Reported(pool_tokens=5000), **groups).pool.tokens == 40_000
+    whole = server(mem_fraction_static=None).pool.tokens
+    assert whole == server(mem_fraction_static=1.0).pool.tokens > server().pool.tokens
     assert server(Reported(pool_tokens=7)).pool.tokens == 7
     assert server(Reported(weight_bytes=57.06 * 2**30)).pool.tokens == pytest.approx(315_482)
     assert server(chunked_prefill_size=4096).chunk == 4096
@@ -213,6 +228,9 @@ def test_flags_as_the_ceiling_sees_them() -> None:
     assert server(speculative_algorithm="EAGLE", speculative_num_draft_tokens=4).speculation == (
         server(speculative_algorithm="EAGLE", speculative_num_steps=3).speculation
     )
+    for algorithm, verified in {"EAGLE": 8, "eagle3": 8, "NGRAM": 12, "DFLASH": 16}.items():
+        assert server(speculative_algorithm=algorithm).speculation.gained == verified
+    assert server(enable_mixed_chunk=True).mixed
     assert server(quantization="fp8").model.precision == shape.precision
     assert CONFIG.is_dir()
 

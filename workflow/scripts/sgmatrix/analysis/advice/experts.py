@@ -77,6 +77,7 @@ def _savings(one: CellCeilings, loads: Mapping[str, Mapping[str, object]]) -> di
             "practical",
             batch=max(1.0, at.practical.running / server.parallel.replicas),
             context=context,
+            spread=float(point["output_len"]) / 2,  # type: ignore[arg-type]
             routing=off,
             speculation=server.speculation,
         )

@@ -42,7 +42,7 @@ def _fractions(
         same = {k: v for k, v in axes[name].items() if k != "mem_fraction"} == {
             k: v for k, v in mine.items() if k != "mem_fraction"
         }
-        if not same or pool is None or fraction == mine.get("mem_fraction"):
+        if not same or pool is None or pool.tokens == start.tokens:
             continue
         way = "shrinks" if pool.tokens < start.tokens else "grows"
         yield Advice(
@@ -60,10 +60,16 @@ def _no_room(ceilings: Mapping[str, CellCeilings]) -> Iterator[Advice]:
         for name, one in ceilings.items()
         if one.points and all(at is None for at in one.points.values())
     )
+    short = [
+        -pool.device_bytes
+        for name in names
+        if (pool := ceilings[name].server.pool) and pool.device_bytes and pool.device_bytes < 0
+    ]
     if names:
+        least = f"; they miss {min(short) / 2**30:,.1f} GiB per device or more" if short else ""
         yield Advice(
             "no_room",
-            "the weights leave no place in the KV pool for one request",
+            f"the weights leave no place in the KV pool for one request{least}",
             _POOL,
             names,
         )

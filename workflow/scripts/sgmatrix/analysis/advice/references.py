@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from sgmatrix.analysis.advice.piece import Advice, counts
 from sgmatrix.analysis.ceiling.closed_loop import Ceiling, Server, ceiling
@@ -27,7 +28,8 @@ def reference_advice(reference: Reference, model: Shape, device: Device) -> Iter
         model: the shape that its ceilings are computed of.
         device: likewise.
     """
-    server = server_of({"flags": reference.file.flags}, model, device)
+    # its KV format and memory fraction are rarely told, so that no pool is taken to bind
+    server = replace(server_of({"flags": reference.file.flags}, model, device), pool=None)
     yield from _ratios(reference)
     yield from _peaks(reference)
     for claim in reference.file.claims:

@@ -60,6 +60,7 @@ def _identity(server: Server) -> tuple[Any, ...]:
         server.chunk,
         server.routing,
         server.speculation,
+        server.mixed,
     )
 
 

@@ -1,10 +1,11 @@
 """A whole load point: prompts and answers share the devices of a server.
 
 C requests are in flight, each with I prompt and O output tokens. While one generation of them is
-answered, the devices do O decode steps and prefill C I tokens:
+answered, the devices prefill C I tokens, which yields the first token of each answer, and do
+O - 1 decode steps:
 
-    output throughput = C O / (O t_decode(C) + C I t_prefill)
-    TPOT with prefill = (O t_decode(C) + C I t_prefill) / O
+    output throughput = C O / ((O - 1) t_decode(C) + C I t_prefill)
+    TPOT with prefill = t_decode(C) + C I t_prefill / O
 """
 
 from __future__ import annotations
@@ -36,7 +37,12 @@ class Server:
     """Of one replica."""
     chunk: int = DEFAULT_CHUNK
     routing: Routing | None = None
+    """Of a decode step."""
+    prefill_routing: Routing | None = None
+    """None: uniform."""
     speculation: Speculation | None = None
+    mixed: bool = False
+    """Prompts ride on decode steps (`enable_mixed_chunk`): weights are read once for both."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +85,8 @@ def ceiling(
         output_len: output tokens of a request, the mean.
         cached_share: part of the prompt tokens that the prefix cache answers.
     """
-    running = running_requests(server, concurrency, input_len, output_len)
+    own = input_len * (1 - cached_share)  # requests may share what the prefix cache holds
+    running = running_requests(server, concurrency, own, output_len)
     replicas = server.parallel.replicas
     mine = running / replicas
     step = decode_pass(
@@ -89,19 +96,31 @@ def ceiling(
         tier,
         batch=max(1.0, mine),
         context=input_len + output_len / 2,
+        spread=output_len / 2,
         routing=server.routing,
         speculation=server.speculation,
     )
     tpot = tpot_s(step, server.speculation)
-    fresh = input_len * (1 - cached_share)
-    token_s = 0.0
-    if fresh > 0:
+    token_s = prefill = 0.0
+    steps = output_len
+    mixed_s: float | None = None
+    if own > 0:
         chunk = min(server.chunk, max(1.0, mine * input_len))
         one = prefill_pass(
-            server.model, server.device, server.parallel, tier, chunk=chunk, prompt=input_len
+            server.model,
+            server.device,
+            server.parallel,
+            tier,
+            chunk=chunk,
+            prompt=input_len,
+            routing=server.prefill_routing,
         )
         token_s = one.seconds / chunk
-    wall = output_len * tpot + mine * fresh * token_s
+        prefill = mine * own * token_s
+        steps -= 1  # the first token comes of the prefill
+        if server.mixed and tier == "hard":
+            mixed_s = _mixed_s(step, one, steps * tpot / step.seconds, mine * own / chunk)
+    wall = steps * tpot + prefill if mixed_s is None else mixed_s
     return Ceiling(
         tier=tier,
         running=running,
@@ -109,7 +128,17 @@ def ceiling(
         tpot_s=tpot,
         prefill_tok_s=replicas / token_s if token_s else float("inf"),
         output_tok_s=running * output_len / wall,
-        tpot_with_prefill_s=wall / output_len,
+        tpot_with_prefill_s=tpot + prefill / output_len if mixed_s is None else tpot,
+    )
+
+
+def _mixed_s(step: Pass, prompts: Pass, steps: float, passes: float) -> float:
+    """Return the least seconds of decode steps that prompts ride on: no byte is read for these."""
+    return max(
+        steps * step.memory_s,
+        steps * step.compute_s + passes * prompts.compute_s,
+        steps * step.link_s + passes * prompts.link_s,
+        min(passes * prompts.seconds, prompts.memory_s),  # one pass at the least
     )
 
 

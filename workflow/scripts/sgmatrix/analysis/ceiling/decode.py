@@ -37,6 +37,7 @@ def decode_pass(
     *,
     batch: float,
     context: float,
+    spread: float = 0.0,
     routing: Routing | None = None,
     speculation: Speculation | None = None,
 ) -> Pass:
@@ -54,6 +55,7 @@ def decode_pass(
         tier,
         tokens=micro * verified,
         context=context,
+        spread=spread,
         routing=routing,
     )
     if parallel.pp == 1:
@@ -75,6 +77,7 @@ def prefill_pass(
     *,
     chunk: float,
     prompt: float,
+    routing: Routing | None = None,
 ) -> Pass:
     """Return a pass over `chunk` prompt tokens, which attend to half of their prompt in the mean.
 
@@ -87,8 +90,10 @@ def prefill_pass(
         tier,
         tokens=chunk,
         context=prompt / 2,
+        spread=prompt / 2,
         prefill=True,
         logits=chunk / prompt,
+        routing=routing,
     )
     if parallel.pp == 1:
         return one

@@ -39,6 +39,8 @@ class Routing:
     """OEA: experts that each token may choose freely (k0); None: the model's top k."""
     distinct: float | None = None
     """Distinct experts per layer as a probe counted them; None: uniform routing is assumed."""
+    stays: bool = False
+    """All experts of a token are where it is, so that all-to-all has nothing to send."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,7 @@ def forward(
     *,
     tokens: float,
     context: float,
+    spread: float = 0.0,
     prefill: bool = False,
     logits: float | None = None,
     routing: Routing | None = None,
@@ -124,6 +127,7 @@ def forward(
         tier: hard or practical.
         tokens: of the whole batch; at decode one of each running request.
         context: tokens that each token attends to, the mean.
+        spread: by how much the first and the last token's context differ from it.
         prefill: the tokens are prompts, whose keys are read once for all of them.
         logits: rows of the output projection; None: one for each token.
         routing: of the experts.
@@ -131,7 +135,7 @@ def forward(
     routing = routing or Routing()
     opened = _opened(model, tokens, routing)
     rows = tokens if logits is None else logits
-    loads = _loads(model, parallel, tier, tokens, context, prefill, rows, opened)
+    loads = _loads(model, parallel, tier, tokens, context, spread, prefill, rows, opened)
     efficiency = 1.0 if tier == "hard" else device.practical_compute
     bytes_s = device.memory_bytes_s if tier == "hard" else device.practical_memory_bytes_s
     parts = {
@@ -141,7 +145,8 @@ def forward(
         )
         for one in loads
     }
-    return Pass(tier, tokens, parts, _link_s(model, device, parallel, tier, tokens, rows), opened)
+    link = _link_s(model, device, parallel, tier, tokens, rows, routing)
+    return Pass(tier, tokens, parts, link, opened)
 
 
 def _opened(model: Shape, tokens: float, routing: Routing) -> float | None:
@@ -159,6 +164,7 @@ def _loads(
     tier: Tier,
     tokens: float,
     context: float,
+    spread: float,
     prefill: bool,
     rows: float,
     opened: float | None,
@@ -173,7 +179,7 @@ def _loads(
     yield part("attention", q.attention, held, mine)
     if model.indexer:
         yield _indexer(model, mine, context, prefill)
-    yield _attention_core(model, parallel, mine, context, prefill)
+    yield _attention_core(model, parallel, mine, _attended(model, context, spread), prefill)
     if model.moe and opened is not None:
         yield _experts(model, parallel, tier, tokens, opened)
         if model.moe.shared:
@@ -196,11 +202,20 @@ def _indexer(model: Shape, tokens: float, context: float, prefill: bool) -> _Loa
     return _Load("indexer", held * BYTES[fmt] + read, 2 * tokens * held + scored, UNIT[fmt])
 
 
+def _attended(model: Shape, context: float, spread: float) -> float:
+    """Return the tokens that attention reads, the mean over contexts that lie evenly."""
+    if model.indexer is None:
+        return context
+    topk, low, high = model.indexer.topk, context - spread, context + spread
+    if high <= topk or low >= topk:
+        return min(context, topk)
+    return ((topk**2 - low**2) / 2 + topk * (high - topk)) / (high - low)
+
+
 def _attention_core(
-    model: Shape, parallel: Parallel, tokens: float, context: float, prefill: bool
+    model: Shape, parallel: Parallel, tokens: float, attended: float, prefill: bool
 ) -> _Load:
     a, ways = model.attention, parallel.attention_tp
-    attended = min(context, model.indexer.topk) if model.indexer else context
     read = weights.attended_token_bytes(model, ways) * attended * (1 if prefill else tokens)
     if isinstance(a, Mla):
         each = (a.nope + a.rope + a.v) if prefill else (2 * a.kv_lora + a.rope)
@@ -223,7 +238,13 @@ def _experts(model: Shape, parallel: Parallel, tier: Tier, tokens: float, opened
 
 
 def _link_s(
-    model: Shape, device: Device, parallel: Parallel, tier: Tier, tokens: float, rows: float
+    model: Shape,
+    device: Device,
+    parallel: Parallel,
+    tier: Tier,
+    tokens: float,
+    rows: float,
+    routing: Routing,
 ) -> float:
     """Two all-reduces a layer, or what DP attention moves instead; embedding and logits."""
     t, link, hidden = parallel.tp, device.link, tokens * model.hidden * _ACTIVATION_BYTES
@@ -231,30 +252,43 @@ def _link_s(
         return 0.0
     whole = allreduce_s(link, hidden, t, tier)
     if not parallel.dp_attention:
-        layers = 2 * model.layers * whole
+        experts = whole
+        if parallel.all_to_all and tier == "hard":
+            experts = min(whole, _exchange_s(model, device, parallel, tier, tokens, routing))
+        layers = (2 * model.layers - model.moe_layers) * whole + model.moe_layers * experts
     else:
-        moe_s = _exchange_s(model, device, parallel, tier, tokens)
+        moe_s = _exchange_s(model, device, parallel, tier, tokens, routing)
         inside = allreduce_s(link, hidden / parallel.attention_groups, parallel.attention_tp, tier)
         layers = model.moe_layers * moe_s + (model.layers + model.dense_layers) * inside
     vocabulary = rows * model.vocabulary / t * _ACTIVATION_BYTES * (t - 1) / t
-    return layers + whole + shuffle_s(link, vocabulary, t, tier)
+    embedding = 0.0 if parallel.dp_attention else whole  # each group holds all of it
+    return layers + embedding + shuffle_s(link, vocabulary, t, tier)
 
 
 def _exchange_s(
-    model: Shape, device: Device, parallel: Parallel, tier: Tier, tokens: float
+    model: Shape,
+    device: Device,
+    parallel: Parallel,
+    tier: Tier,
+    tokens: float,
+    routing: Routing,
 ) -> float:
-    """Seconds to bring one layer's tokens to their experts and back under DP attention.
+    """Seconds to bring one layer's tokens to their experts and back.
 
-    The hard tier takes the cheaper way whatever the server does.
+    The hard tier takes the cheaper way whatever the server does, and sends tokens in the format
+    of the experts where that is narrower.
     """
     t, link, moe = parallel.tp, device.link, model.moe
     if moe is None:
         return 0.0
-    gather = shuffle_s(link, tokens * model.hidden * _ACTIVATION_BYTES * (t - 1) / t, t, tier)
-    reached = t * (1 - (1 - 1 / t) ** moe.top_k) * (t - 1) / t
+    others = tokens * model.hidden * (t - 1) / t
+    gather = shuffle_s(link, others * _ACTIVATION_BYTES, t, tier)
+    reached = 0.0 if routing.stays else t * (1 - (1 - 1 / t) ** moe.top_k) * (t - 1) / t
     sent = tokens / t * reached * model.hidden
-    by_token = shuffle_s(link, sent * _DISPATCH_BYTES, t, tier)
-    by_token += shuffle_s(link, sent * _ACTIVATION_BYTES, t, tier)
+    back = shuffle_s(link, sent * _ACTIVATION_BYTES, t, tier)
     if tier == "hard":
-        return min(2 * gather, by_token)
+        narrow = min(_DISPATCH_BYTES, BYTES[model.precision.routed])
+        there = shuffle_s(link, others * narrow, t, tier)
+        return min(there + gather, shuffle_s(link, sent * narrow, t, tier) + back)
+    by_token = shuffle_s(link, sent * _DISPATCH_BYTES, t, tier) + back
     return by_token if parallel.all_to_all else 2 * gather

@@ -23,8 +23,28 @@ _KV_FORMATS: Mapping[str, Format] = {
     "fp4_e2m1": "nvfp4",
 }
 
-_WHOLE_FORMATS: Mapping[str, Format] = {"fp8": "fp8", "w8a8_fp8": "fp8", "w8a8_int8": "int8"}
+_ALL_MEMORY = 1.0
+"""No server keeps more than its devices hold, where no flag says how much of it."""
+
+_WHOLE_FORMATS: Mapping[str, Format] = {
+    "fp8": "fp8",
+    "mxfp8": "fp8",
+    "modelopt_fp8": "fp8",
+    "w8a8_fp8": "fp8",
+    "w8a8_int8": "int8",
+    "bitsandbytes": "int4",
+    "modelopt_fp4": "nvfp4",
+    "nvfp4_online": "nvfp4",
+    "mxfp4": "mxfp4",
+    "quark_mxfp4": "mxfp4",
+}
 """Values of `--quantization` that quantise a bf16 checkpoint as it is loaded."""
+
+
+_VERIFIED_UNSAID = {"NGRAM": 12, "DFLASH": 16, "DSPARK": 16}
+_MOST_UNSAID = 8
+"""Tokens that a step verifies where no flag says it: SGLang 0.5.23, `speculative_hook.py`, which
+chooses 4 or, for Llama, 8."""
 
 
 @dataclass(frozen=True)
@@ -65,10 +85,12 @@ def server_of(
     if said.pool_tokens is not None:
         groups = parallel.attention_groups  # each reports its own
         pool = Pool(None, said.pool_tokens * groups)
-    elif isinstance(fraction, int | float):
-        pool = kv_pool(shape, device, parallel, fraction, weight_bytes=said.weight_bytes)
+    else:
+        share = fraction if isinstance(fraction, int | float) else _ALL_MEMORY
+        pool = kv_pool(shape, device, parallel, share, weight_bytes=said.weight_bytes)
     if isinstance(cap := flags.get("max_total_tokens"), int):
-        pool = Pool(None, min(cap, pool.tokens) if pool else cap)
+        most = cap * parallel.attention_groups  # each group has a pool of its own
+        pool = Pool(None, min(most, pool.tokens) if pool else most)
     asked = _number(flags, "max_running_requests")
     running = said.max_running if said.max_running is not None else asked
     settings = (cell.get("oea") or {}).get("settings") or {}
@@ -82,6 +104,7 @@ def server_of(
         chunk=_number(flags, "chunked_prefill_size") or DEFAULT_CHUNK,
         routing=Routing(free_experts=free, distinct=distinct),
         speculation=_speculation(flags),
+        mixed=bool(flags.get("enable_mixed_chunk")),
     )
 
 
@@ -105,6 +128,8 @@ def _speculation(flags: Mapping[str, Any]) -> Speculation | None:
     if not flags.get("speculative_algorithm"):
         return None
     drafts = _number(flags, "speculative_num_draft_tokens")
+    drafts = drafts or _number(flags, "speculative_dflash_block_size")
     steps = _number(flags, "speculative_num_steps")
-    tokens = (drafts - 1) if drafts else steps
+    unsaid = _VERIFIED_UNSAID.get(str(flags["speculative_algorithm"]).upper(), _MOST_UNSAID)
+    tokens = (drafts - 1) if drafts else steps or unsaid - 1
     return Speculation(tokens) if tokens else None

@@ -9,9 +9,12 @@ from typing import Any
 from sgmatrix.analysis.ceiling.closed_loop import Ceiling, Server, ceiling, running_requests
 from sgmatrix.analysis.ceiling.forward import Routing
 from sgmatrix.analysis.ceiling.inputs import Reported
+from sgmatrix.analysis.ceiling.links import Tier
 from sgmatrix.analysis.ceiling.weights import device_weight_bytes
 
 _UNLIMITED = 1e9
+_NEAR = 1.01
+"""Requests in flight of an open loop are told to 1 %."""
 
 
 @dataclass(frozen=True)
@@ -60,22 +63,44 @@ def point_ceiling(
     if running_requests(server, concurrency, **load) >= _UNLIMITED:
         return None
     given = {"concurrency": concurrency, "cached_share": cached_share, **load}
-    hard = ceiling(server, "hard", **given)
+    offered = rate * point["output_len"] if rate else None
     return PointCeiling(
-        hard=hard,
-        practical=ceiling(server, "practical", **given),
+        hard=_at_offered(server, "hard", offered, given),
+        practical=_at_offered(server, "practical", offered, given),
         impossible_tok_s=ceiling(_narrowest(server), "hard", **given).output_tok_s,
-        offered_tok_s=rate * point["output_len"] if rate else None,
+        offered_tok_s=offered,
     )
 
 
+def _at_offered(
+    server: Server, tier: Tier, offered: float | None, given: Mapping[str, Any]
+) -> Ceiling:
+    """Return the ceiling with as many requests in flight as the open loop's rate leads to."""
+    most = ceiling(server, tier, **given)
+    if offered is None or most.output_tok_s <= offered:
+        return most
+    low, high = 1.0, most.running
+    while high > _NEAR * low:
+        middle = (low * high) ** 0.5
+        found = ceiling(server, tier, **{**given, "concurrency": middle})
+        low, high = (low, middle) if found.output_tok_s >= offered else (middle, high)
+    return ceiling(server, tier, **{**given, "concurrency": high})
+
+
 def _narrowest(server: Server) -> Server:
-    """Return the server with the fewest experts that a step can open: those of one token."""
+    """Return the server with the fewest experts that a pass can open: those of one token.
+
+    A probe's count is of its own prompts, and bounds no others.
+    """
     moe, routing = server.model.moe, server.routing or Routing()
-    if moe is None or routing.distinct is not None:
+    if moe is None:
         return server
     fewest = float(routing.free_experts or moe.top_k)
-    return replace(server, routing=replace(routing, distinct=fewest))
+    return replace(
+        server,
+        routing=Routing(routing.free_experts, fewest, stays=True),
+        prefill_routing=Routing(distinct=fewest, stays=True),
+    )
 
 
 def point_row(server: Server, at: PointCeiling, reported: Reported) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -94,6 +94,15 @@ class HardwareFile(_Sourced):
     practical: Practical
     power_limit_w: _Positive
     link: LinkFacts | None = None
+
+    @model_validator(mode="after")
+    def _each_unit_has_a_rate(self) -> HardwareFile:
+        if missing := [unit for unit in get_args(Unit) if unit not in self.flops_s]:
+            raise ValueError(
+                f"flops_s: none for {', '.join(missing)}; a format without a unit of its own runs "
+                "at the rate of another"
+            )
+        return self
 
     def device(self) -> Device:
         """Return the facts as the ceilings take them."""
