@@ -120,6 +120,16 @@ def test_all_missing_keys_are_named_at_once() -> None:
     assert "does not say vocab_size, num_experts_per_tok" in text
 
 
+def test_sizes_of_nothing_are_named() -> None:
+    text = refused({**QWEN3, "num_hidden_layers": 0, "hidden_size": 0})
+    assert "does not say a hidden_size above 0, a num_hidden_layers above 0" in text
+
+
+def test_a_quantisation_that_is_no_mapping_is_refused() -> None:
+    text = refused({**QWEN3, "quantization_config": "fp8"})
+    assert "no ceiling for quantization_config 'fp8'" in text
+
+
 @pytest.mark.parametrize(
     ("more", "text"),
     [

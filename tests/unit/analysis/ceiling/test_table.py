@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from builders import PROJECT, campaign
+from builders import PROJECT, campaign_data
 from ceiling_facts import CONFIG, H200, QWEN3
 from finished import Finished
+from sgmatrix.analysis.ceiling.campaign import matrix_ceilings
 from sgmatrix.analysis.ceiling.closed_loop import ceiling
 from sgmatrix.analysis.ceiling.facts import campaign_facts, device_in, shape_in
 from sgmatrix.analysis.ceiling.inputs import Reported, server_of
@@ -16,6 +17,7 @@ from sgmatrix.analysis.ceiling.table import ceiling_rows, measured_lengths, writ
 from sgmatrix.core.errors import SgmatrixError
 from sgmatrix.core.files import read_json, write_json
 from sgmatrix.dataset.collect import point_rows
+from sgmatrix.plan.campaign import Campaign
 from sgmatrix.plan.model import ModelFacts
 
 
@@ -31,11 +33,13 @@ def facts(device: str = "cuda", hardware: str | None = "h200-sxm", **model: Any)
 
 
 def told(tmp_path: Path, known: dict[str, Any] | None = None) -> Finished:
-    one = Finished(tmp_path, campaign(axes={"parallelism": ["tp1", "tp2"]}))
-    given = known or facts()
-    for cell in one.plan["cells"].values():
-        cell["device"] = given["device"]
-    write_json(one.layout.plan, {**one.plan, "facts": given})
+    known = known or facts()
+    data = campaign_data(axes={"parallelism": ["tp1", "tp2"]})
+    if known.get("device") != "cpu":
+        data |= {"node": {"gpus": 2}}
+        data["engines"]["standin"]["device"] = "cuda"
+    one = Finished(tmp_path, Campaign.model_validate(data))
+    write_json(one.layout.plan, {**read_json(one.layout.plan), "facts": known})
     return one
 
 
@@ -140,6 +144,20 @@ def test_missing_facts_are_named_in_every_row(
     assert all(row.get("hard_ratio") is None for row in point_rows(one.layout)[0])
 
 
+def test_cells_on_another_kind_of_device_have_none(tmp_path: Path) -> None:
+    """An engine on CPUs beside one on GPUs: no ratio to the peaks of the GPU."""
+    one = told(tmp_path)
+    plan = read_json(one.layout.plan)
+    plan["cells"]["tp2"]["device"] = "cpu"
+    why = {row["cell"]: row.get("why_not") for row in ceiling_rows(one.layout, plan)}
+    assert why == {
+        "tp1": None,
+        "tp2": "its engine runs on cpu, the ceilings are of NVIDIA H200 SXM",
+    }
+    known = plan["facts"]
+    assert list(matrix_ceilings(plan, shape_in(known), device_in(known, {}))) == ["tp1"]
+
+
 def test_unknown_hardware_is_told_with_what_the_driver_says() -> None:
     known = facts("cuda", None)
     assert known["hardware"] is None
@@ -233,17 +251,6 @@ def test_flags_as_the_ceiling_sees_them() -> None:
     assert server(enable_mixed_chunk=True).mixed
     assert server(quantization="fp8").model.precision == shape.precision
     assert CONFIG.is_dir()
-
-
-def test_a_cell_on_another_kind_of_node_has_no_ceiling(tmp_path: Path) -> None:
-    one = told(tmp_path)
-    plan = read_json(one.layout.plan)
-    plan["cells"]["tp1"]["device"] = "cpu"
-    rows = ceiling_rows(one.layout, plan)
-    assert {row["cell"]: row.get("why_not") for row in rows} == {
-        "tp1": "a cpu cell beside cuda ones: the ceilings are of one kind of node",
-        "tp2": None,
-    }
 
 
 def test_attempts_of_another_model_are_left_out(tmp_path: Path) -> None:

@@ -51,6 +51,8 @@ _NVFP4_BYTES = 0.5625
 def _parameter_bytes(config: Mapping[str, Any]) -> float | None:
     """Return the bytes of one expert parameter as it is stored; None: it is not said."""
     quantised = config.get("quantization_config") or {}
+    if not isinstance(quantised, Mapping):
+        return None
     method = str(quantised.get("quant_algo") or quantised.get("quant_method") or "").lower()
     if "nvfp4" in method or "fp4" in method:
         return _NVFP4_BYTES

@@ -103,7 +103,7 @@ def _texts(line: _Line) -> tuple[str, ...]:
         "" if share is None else f"{share:.0%}",
         at.practical.bound,
         "" if single is None else f"{1e3 * single.practical.tpot_s:.2f}",
-        "" if pool is None else f"{pool.tokens:,}",
+        "" if pool is None else f"{pool.tokens * one.server.parallel.replicas:,}",
     )
 
 

@@ -70,7 +70,7 @@ def advice_for(
         shape, device = shape_in(facts), device_in(facts, probe_of_node(layout))
     except SgmatrixError as refusal:
         return [Advice("no_ceilings", refusal.facts, refusal.fix or "see docs/ceiling.md")]
-    ceilings = matrix_ceilings(record, shape, device, facts["device"])
+    ceilings = matrix_ceilings(record, shape, device)
     axes = {name: cell["axes"] for name, cell in record["cells"].items()}
     found = [
         *oea_advice(ceilings, loads),
@@ -109,8 +109,7 @@ def ceilings_of(
     Raises:
         SgmatrixError: `facts_missing`, with what is missing.
     """
-    device = device_in(facts, probe_of_node(layout))
-    return matrix_ceilings(record, shape_in(facts), device, facts["device"])
+    return matrix_ceilings(record, shape_in(facts), device_in(facts, probe_of_node(layout)))
 
 
 def ceilings_text(campaign: Campaign, plan: Plan, layout: Layout, facts: Mapping[str, Any]) -> str:
@@ -120,12 +119,16 @@ def ceilings_text(campaign: Campaign, plan: Plan, layout: Layout, facts: Mapping
         SgmatrixError: `facts_missing`, with what is missing.
     """
     record = plan_record(plan, campaign, None)
+    ceilings = ceilings_of(record, facts, layout)
     measured = point_rows(layout)[0] if layout.plan.exists() else []
     device = device_in(facts, probe_of_node(layout))
-    return ceiling_text(
-        ceilings_of(record, facts, layout),
+    text = ceiling_text(
+        ceilings,
         measured,
         device=device.name,
         model=shape_in(facts).name,
-        base=next(iter(plan.cells)),
+        base=next(iter(ceilings), ""),
     )
+    others = [name for name in record["cells"] if name not in ceilings]
+    left_out = f"\n\nleft out, engines of another kind of device: {', '.join(others)}"
+    return text + left_out if others else text

@@ -65,21 +65,22 @@ def _identity(server: Server) -> tuple[Any, ...]:
 
 
 def matrix_ceilings(
-    record: Mapping[str, Any], shape: Shape, device: Device, kind: str | None = None
+    record: Mapping[str, Any], shape: Shape, device: Device
 ) -> dict[str, CellCeilings]:
     """Return the ceilings of all cells of `plan.json`, by cell; equal servers are computed once.
+
+    Cells whose engine runs on another kind of device are left out.
 
     Args:
         record: `cells` and `launches` as `plan.json` has them.
         shape: of the model.
         device: what each device can do.
-        kind: `cuda` or `cpu`, what that device is; cells on the other kind are left out.
     """
     loads = planned_loads(record["launches"])
     known: dict[tuple[Any, ...], PointCeiling | None] = {}
     found = {}
     for name, cell in record["cells"].items():
-        if kind is not None and cell["device"] != kind:
+        if cell.get("device", device.kind) != device.kind:
             continue
         server = server_of(cell, shape, device)
         points: dict[str, PointCeiling | None] = {}

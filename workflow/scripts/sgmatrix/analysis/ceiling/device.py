@@ -94,4 +94,5 @@ def _cpu(probe: Mapping[str, Any]) -> Device:
         practical_compute=1.0,
         power_limit_w=None,
         link=None,
+        kind="cpu",
     )

@@ -98,9 +98,11 @@ class _Table:
         if self._facts is None:
             return {**who, "why_not": self._why}
         shape, device = self._facts
-        if cell["device"] != self._plan["facts"]["device"]:
-            kinds = f"{cell['device']} cell beside {self._plan['facts']['device']} ones"
-            return {**who, "why_not": f"a {kinds}: the ceilings are of one kind of node"}
+        if (kind := cell.get("device", device.kind)) != device.kind:
+            return {
+                **who,
+                "why_not": f"its engine runs on {kind}, the ceilings are of {device.name}",
+            }
         distinct = self._distinct(cell["id"], point["concurrency"])
         lengths = (point["input_len"], point["output_len"])
         offered = (point["load_id"], point.get("max_concurrency"), *lengths)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from sgmatrix.core.facts.formats import Unit
 
@@ -44,3 +45,5 @@ class Device:
     power_limit_w: float | None
     link: Link | None
     """None: one device, or ranks that share a memory."""
+    kind: Literal["cuda", "cpu"] = "cuda"
+    """Of the engines that run on it."""

@@ -74,6 +74,9 @@ def shape_from_config(
         indexer=_indexer(read) if read.has("index_topk") else None,
         tied=bool(config.get("tie_word_embeddings", False)),
     )
+    for key in ("hidden_size", "num_hidden_layers", "vocab_size", "num_attention_heads"):
+        if config.get(key) == 0:
+            read.missing.append(f"a {key} above 0")
     read.refuse_missing()
     said = _precision(config, name, quantisation)
     return replace(shape, precision=_with(said, precision or {}, name))
@@ -170,6 +173,8 @@ def _precision(
     given = (quantisation or {}).get("quantization") or config.get("quantization_config")
     if not given:
         return plain
+    if not isinstance(given, Mapping):
+        raise _no_format(name, f"quantization_config {given!r}")
     format_, left_out, kv = _method(given, name)
     parts: dict[str, Format] = {
         part: format_
