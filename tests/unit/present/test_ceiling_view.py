@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from ceiling_facts import GLM5, RTX
 from sgmatrix.analysis.ceiling.campaign import matrix_ceilings
 from sgmatrix.present.ceiling_view import best_measured, ceiling_text
@@ -40,6 +42,13 @@ def test_the_largest_headroom_stands_first() -> None:
     assert lines[0][1:4] == ["1.77", "x", "c2048"]
     assert lines[1] == ["tp8", "1.00", "x", "c2048", "6,216", "3,210", "link", "7.31", "340,123"]
     assert lines[3] == ["tp4", "does", "not", "fit", "0"]
+
+
+def test_the_pool_of_a_cell_is_that_of_all_its_servers(monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = next(line for line in view([]) if line[0] == "tp8")
+    monkeypatch.setitem(CELLS, "tp8dp2", {**BASE, "dp_size": 2})
+    both = next(line for line in view([]) if line[0] == "tp8dp2")
+    assert (alone[-1], both[-1]) == ("340,123", "680,246")
 
 
 def test_measured_values_stand_beside_and_set_the_headroom() -> None:

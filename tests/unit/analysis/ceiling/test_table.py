@@ -111,6 +111,21 @@ def test_between_even_routing_and_the_impossible_nothing_is_flagged(tmp_path: Pa
     assert point["validity"] == "valid"
 
 
+def test_prompts_of_a_file_count_as_long_as_they_were(tmp_path: Path) -> None:
+    """Planned are 16 tokens in and 4 out; 20 requests a second had 160 in and 4 out."""
+    one = told(tmp_path)
+    folder = one.measured("tp1", rates={1: 64, 2: 120})
+    before = ceiling_rows(one.layout, read_json(one.layout.plan))
+    one.change_point(folder, 2, output_tok_s=80.0, request_s=20.0, total_tok_s=3280.0)
+    after = ceiling_rows(one.layout, read_json(one.layout.plan))
+    plan = read_json(one.layout.plan)
+    server = server_of(plan["cells"]["tp1"], shape_in(plan["facts"]), device_in(plan["facts"], {}))
+    hard = ceiling(server, "hard", concurrency=2, input_len=160, output_len=4)
+    assert after[0] == before[0]
+    assert after[1]["hard_tok_s"] == pytest.approx(hard.output_tok_s)
+    assert after[1]["hard_tok_s"] < before[1]["hard_tok_s"]
+
+
 def test_a_cpu_node_is_bound_by_its_measured_memory_and_flags_nothing(tmp_path: Path) -> None:
     one = told(tmp_path, facts("cpu", None))
     measured = {"memory_copy_bytes_s": 1e10, "memory_cached_bytes_s": 5e10}
