@@ -60,8 +60,10 @@ def test_qwen3_cells(concurrency: int, hard: float, practical: float) -> None:
 
 def test_throughput_and_tpot_agree() -> None:
     got = ceiling(TP8, "practical", concurrency=512, input_len=256, output_len=128)
-    whole_s = 512 * 128 / got.output_tok_s
-    assert whole_s + got.tpot_s == pytest.approx(128 * got.tpot_with_prefill_s)
+    prefill_s = 512 * 256 / got.prefill_tok_s
+    assert 512 * 128 / got.output_tok_s == pytest.approx(127 * got.tpot_s + prefill_s)
+    others_s = 128 * (got.tpot_with_prefill_s - got.tpot_s)
+    assert others_s == pytest.approx(511 / 512 * prefill_s)
     assert got.tpot_s < got.tpot_with_prefill_s
 
 
@@ -165,6 +167,11 @@ def test_a_probe_bounds_no_other_prompts() -> None:
     assert told is not None
     assert guessed is not None
     assert told.impossible_tok_s == guessed.impossible_tok_s > told.hard_tok_s
+
+
+def test_a_single_stream_does_not_wait_for_its_own_prompt() -> None:
+    got = ceiling(ONE, "practical", concurrency=1, input_len=16_384, output_len=16)
+    assert got.tpot_with_prefill_s == got.tpot_s
 
 
 def test_the_open_loop_runs_what_its_rate_leads_to() -> None:

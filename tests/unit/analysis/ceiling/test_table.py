@@ -83,6 +83,8 @@ def test_points_get_columns_and_ratios(tmp_path: Path) -> None:
         assert row["practical_ratio"] > row["hard_ratio"] > 0
         assert row["ceiling_bound"] == "memory"
     assert [row["ceiling_running"] for row in rows] == [1, 2]
+    told_ms = [row["hard_tpot_ms"] for row in ceiling_rows(one.layout, read_json(one.layout.plan))]
+    assert [row["ceiling_hard_tpot_ms"] for row in rows] == told_ms[:2]
     assert {row["validity"] for row in rows} == {"valid"}
 
 

@@ -123,7 +123,7 @@ _POINT_FIELDS = [
     field("energy_j_per_output_tok", _F64, "GPU energy per output token"),
     field("ceiling_hard_tok_s", _F64, "theoretical bound, hard tier"),
     field("ceiling_practical_tok_s", _F64, "theoretical bound, practical tier"),
-    field("ceiling_hard_tpot_ms", _F64, "TPOT, prompts of others included, hard tier"),
+    field("ceiling_hard_tpot_ms", _F64, "TPOT of decode steps alone, hard tier"),
     field("ceiling_practical_tpot_ms", _F64, "TPOT, prompts of others included, practical tier"),
     field("ceiling_bound", _TEXT, "memory | compute | link: what binds it in the practical tier"),
     field("ceiling_distinct_experts", _F64, "experts per layer and step that it is computed with"),

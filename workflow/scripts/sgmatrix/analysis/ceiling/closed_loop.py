@@ -5,7 +5,7 @@ answered, the devices prefill C I tokens, which yields the first token of each a
 O - 1 decode steps:
 
     output throughput = C O / ((O - 1) t_decode(C) + C I t_prefill)
-    TPOT with prefill = t_decode(C) + C I t_prefill / O
+    TPOT with prefill = t_decode(C) + (C - 1) I t_prefill / O
 """
 
 from __future__ import annotations
@@ -121,6 +121,7 @@ def ceiling(
         if server.mixed and tier == "hard":
             mixed_s = _mixed_s(step, one, steps * tpot / step.seconds, mine * own / chunk)
     wall = steps * tpot + prefill if mixed_s is None else mixed_s
+    others = max(0.0, mine - 1) / mine * prefill / output_len  # its own prompt is its TTFT
     return Ceiling(
         tier=tier,
         running=running,
@@ -128,7 +129,7 @@ def ceiling(
         tpot_s=tpot,
         prefill_tok_s=replicas / token_s if token_s else float("inf"),
         output_tok_s=running * output_len / wall,
-        tpot_with_prefill_s=tpot + prefill / output_len if mixed_s is None else tpot,
+        tpot_with_prefill_s=tpot + others if mixed_s is None else tpot,
     )
 
 
