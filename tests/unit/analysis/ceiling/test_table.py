@@ -205,6 +205,8 @@ def test_a_node_probe_is_the_practical_tier() -> None:
     assert device.link is not None
     assert device.link.measured_here
     assert device.link.allreduce_s == {2: ((1024.0, 1e-5), (1048576.0, 1e-4))}
+    damaged = {"2": None, "4": [[0, 1e-5], [1024, 0], [4096], [8192, 2e-5]], "8": []}
+    assert device_in(known, {"allreduce_s": damaged}).link.allreduce_s == {4: ((8192.0, 2e-5),)}
     faster = device_in(known, {"memory_copy_bytes_s": 9e12})
     assert faster.practical_memory_bytes_s == 4.8e12
 
@@ -279,9 +281,9 @@ def test_attempts_of_another_model_are_left_out(tmp_path: Path) -> None:
 
 
 def test_lengths_are_those_of_the_answered_requests(tmp_path: Path) -> None:
-    record = {"completed": 10, "duration_s": 2.0, "output_tok_s": 40.0, "total_tok_s": 140.0}
+    record = {"request_s": 5.0, "output_tok_s": 40.0, "total_tok_s": 140.0}
     assert measured_lengths(record) == {"input_len": 20.0, "output_len": 8.0}
-    assert measured_lengths({**record, "completed": 0}) == {}
+    assert measured_lengths({**record, "request_s": 0}) == {}
     assert measured_lengths({**record, "output_tok_s": None}) == {}
     assert measured_lengths({}) == {}
     one = told(tmp_path)

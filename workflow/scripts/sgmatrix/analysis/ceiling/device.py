@@ -60,15 +60,26 @@ def _as_measured(device: Device, probe: Mapping[str, Any]) -> Device:
     copied = probe.get("memory_copy_bytes_s")
     if isinstance(copied, int | float) and copied > 0:
         device = replace(device, practical_memory_bytes_s=min(float(copied), device.memory_bytes_s))
-    tables = probe.get("allreduce_s") or {}
-    if tables and device.link is not None:
-        rows = {
-            int(n): tuple(sorted((float(size), float(s)) for size, s in table))
-            for n, table in tables.items()
-        }
+    rows = {
+        int(n): points
+        for n, table in (probe.get("allreduce_s") or {}).items()
+        if (points := _timed(table))
+    }
+    if rows and device.link is not None:
         link = replace(device.link, allreduce_s=rows, measured_here=True)
         device = replace(device, link=link)
     return device
+
+
+def _timed(table: object) -> tuple[tuple[float, float], ...]:
+    """Return the points of a measured table, rising; what is no size and no time is left out."""
+    pairs = [one for one in table if isinstance(one, list)] if isinstance(table, list) else []
+    points = [
+        (float(one[0]), float(one[1]))
+        for one in pairs
+        if len(one) == 2 and all(isinstance(x, int | float) and x > 0 for x in one)
+    ]
+    return tuple(sorted(points))
 
 
 def _cpu(probe: Mapping[str, Any]) -> Device:

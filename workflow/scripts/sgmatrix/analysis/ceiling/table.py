@@ -61,13 +61,14 @@ def measured_lengths(record: Mapping[str, Any]) -> dict[str, float]:
 
     Prompts of topics and of files have other lengths than were asked for.
     """
-    names = ("completed", "duration_s", "output_tok_s", "total_tok_s")
-    done, took_s, out, total = (record.get(name) for name in names)
-    if not done or not took_s or not out or not total or total <= out:
+    requests, out, total = (
+        record.get(name) for name in ("request_s", "output_tok_s", "total_tok_s")
+    )
+    if not requests or not out or not total or total <= out:
         return {}
     return {
-        "input_len": round((total - out) * took_s / done, 3),
-        "output_len": round(out * took_s / done, 3),
+        "input_len": round((total - out) / requests, 3),
+        "output_len": round(out / requests, 3),
     }
 
 
