@@ -21,6 +21,7 @@ polars and DuckDB read them:
 
 ```python
 import pandas
+
 points = pandas.read_parquet("results/demo/datasets/points.parquet")
 trusted = points[points.current & (points.validity == "valid")]
 trusted[["cell", "concurrency", "output_tok_s", "practical_ratio"]]
