@@ -17,7 +17,7 @@ from sgmatrix.present.points import Row
 
 @dataclass(frozen=True)
 class CeilingView:
-    """A cell at one load point, the mean over launches is that of one row: the best."""
+    """A cell at one load point, by the fastest of its launches."""
 
     row: Row
     ceiling: Mapping[str, Any]

@@ -96,10 +96,11 @@ def _open(workflow: Any) -> Session:
     campaign = read_campaign(files[0])
     layout = Layout(Path("results") / campaign.campaign)
     check_place(layout.root)
+    former = read_json_or_none(layout.plan)
     attempts = None
     if not workflow.is_main_process:  # the main process has decided them
-        stored = read_json_or_none(layout.plan) or {"launches": []}
-        attempts = {(x["cell"], x["launch"]): x["attempt"] for x in stored["launches"]}
+        launches = (former or {"launches": []})["launches"]
+        attempts = {(x["cell"], x["launch"]): x["attempt"] for x in launches}
     try:
         ledger = ledger_file(campaign.ledger, project)
         plan = make_plan(
@@ -117,14 +118,14 @@ def _open(workflow: Any) -> Session:
         raise Refusal(
             refusal.code, [f"{files[0]}: {text}" for text in problems], fix=refusal.fix
         ) from None
-    record = plan_record(plan, campaign, read_json_or_none(layout.plan))
+    record = plan_record(plan, campaign, former)
     planned = [
         (x["cell"], x["launch"], [p["key"] for p in x["points"]]) for x in record["launches"]
     ]
     local = workflow.local_exec
-    stored = read_json_or_none(layout.plan) or {}
-    if "node_probe" in stored and not workflow.is_main_process:  # decided, as the attempts are
-        node_probe = PlannedNodeProbe(**stored["node_probe"])
+    decided = (former or {}).get("node_probe")
+    if decided is not None and not workflow.is_main_process:  # as the attempts are
+        node_probe = PlannedNodeProbe(**decided)
     else:
         node_probe = planned_node_probe(
             plan.cells.values(),

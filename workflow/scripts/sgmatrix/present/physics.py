@@ -14,7 +14,7 @@ from sgmatrix.analysis.advice.memory import memory_advice
 from sgmatrix.analysis.advice.noise import noise_advice
 from sgmatrix.analysis.advice.piece import Advice
 from sgmatrix.analysis.advice.references import reference_advice
-from sgmatrix.analysis.ceiling.campaign import CellCeilings, matrix_ceilings, planned_loads
+from sgmatrix.analysis.ceiling.campaign import matrix_ceilings, planned_loads
 from sgmatrix.analysis.ceiling.facts import campaign_facts, device_in, shape_in
 from sgmatrix.core.errors import SgmatrixError
 from sgmatrix.core.facts.files import HARDWARE, MODELS, hardware_file, model_file, model_shape
@@ -101,17 +101,6 @@ def probe_of_node(layout: Layout) -> dict[str, Any]:
     return measured
 
 
-def ceilings_of(
-    record: Mapping[str, Any], facts: Mapping[str, Any], layout: Layout
-) -> dict[str, CellCeilings]:
-    """Return the ceilings of all planned cells.
-
-    Raises:
-        SgmatrixError: `facts_missing`, with what is missing.
-    """
-    return matrix_ceilings(record, shape_in(facts), device_in(facts, probe_of_node(layout)))
-
-
 def ceilings_text(campaign: Campaign, plan: Plan, layout: Layout, facts: Mapping[str, Any]) -> str:
     """Return the view that `snakemake ceiling` prints.
 
@@ -119,14 +108,14 @@ def ceilings_text(campaign: Campaign, plan: Plan, layout: Layout, facts: Mapping
         SgmatrixError: `facts_missing`, with what is missing.
     """
     record = plan_record(plan, campaign, None)
-    ceilings = ceilings_of(record, facts, layout)
+    shape, device = shape_in(facts), device_in(facts, probe_of_node(layout))
+    ceilings = matrix_ceilings(record, shape, device)
     measured = point_rows(layout)[0] if layout.plan.exists() else []
-    device = device_in(facts, probe_of_node(layout))
     text = ceiling_text(
         ceilings,
         measured,
         device=device.name,
-        model=shape_in(facts).name,
+        model=shape.name,
         base=next(iter(ceilings), ""),
     )
     others = [name for name in record["cells"] if name not in ceilings]
