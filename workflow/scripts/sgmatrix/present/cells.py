@@ -43,6 +43,21 @@ class LoadPoint:
     """Of the open loop, requests per second."""
     output_tok_s: Figure | None
     tpot_ms: Figure | None
+    ttft_ms: Figure | None = None
+    """Median."""
+    per_gpu: Figure | None = None
+    """Output throughput, tok/s per GPU; None on a node without GPUs."""
+    power_w: Figure | None = None
+    energy_j: Figure | None = None
+    """Per output token."""
+
+    @property
+    def per_user(self) -> Figure | None:
+        """Speed for one user, tok/s: 1,000 / mean TPOT in ms."""
+        ms = self.tpot_ms
+        if ms is None or ms.low <= 0:
+            return None
+        return Figure(1e3 / ms.mean, 1e3 / ms.high, 1e3 / ms.low, ms.launches, ms.barred)
 
     @property
     def at(self) -> str:
@@ -110,6 +125,10 @@ def _load_points(rows: Iterable[Row]) -> tuple[LoadPoint, ...]:
             group[0].get("request_rate"),
             _figure(group, "output_tok_s", "throughput"),
             _figure(group, "tpot_ms_mean", "latency"),
+            _figure(group, "ttft_ms_p50", "latency"),
+            _figure(group, "output_tok_s_per_gpu", "throughput"),
+            _figure(group, "power_w_mean", "throughput"),
+            _figure(group, "energy_j_per_output_tok", "throughput"),
         )
         for key, group in sorted(groups.items())
     )

@@ -6,9 +6,10 @@ import pytest
 
 from ceiling_facts import CONFIG
 from sgmatrix.core.facts.references import read_reference
-from sgmatrix.present import charts as module
 from sgmatrix.present.cells import cell_view
-from sgmatrix.present.plots import Curve, draw
+from sgmatrix.present.figures import charts as module
+from sgmatrix.present.figures.curves import Curve, draw
+from sgmatrix.present.figures.levers import share_out
 
 REFERENCE = read_reference(CONFIG / "reference", "glm5-nvfp4-8xrtxpro6000").record()
 
@@ -25,7 +26,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Curve]]:
     """What was to be drawn, by the label of its axis."""
     curves: dict[str, list[Curve]] = {}
 
-    def keep(given: list[Curve], *, ylabel: str) -> str:
+    def keep(given: list[Curve], *, ylabel: str, **_: Any) -> str:
         curves[ylabel.partition(" (")[0]] = list(given)
         return ""
 
@@ -34,7 +35,9 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Curve]]:
 
 
 def draw_charts(rows: list[dict[str, Any]], references: list[Any]) -> None:
-    module.charts([cell_view("base", rows, [])], rows, {"references": references})
+    cells = [cell_view("base", rows, [])]
+    shared = share_out(cells, {"base": {"parallelism": "tp1"}})
+    module.charts(cells, rows, {"references": references}, shared)
 
 
 def test_series_of_a_reference_are_drawn_where_the_lengths_are_the_same(
@@ -72,12 +75,12 @@ def test_a_ceiling_far_above_would_press_the_rest_to_the_ground(
 
 def test_the_legend_names_what_is_not_a_cell() -> None:
     rows = [row(1, 10.0, ceiling_practical_tok_s=50.0)]
-    entries = module.other_legends(rows, {"references": [REFERENCE]})
-    assert [(entry.cell, entry.note) for entry in entries] == [
+    entries = module.other_entries(rows, {"references": [REFERENCE]})
+    assert [(entry.label, entry.note) for entry in entries] == [
         ("reference campaign", "reference, not measured here"),
         ("practical ceiling", "of the base; not drawn where it is far above"),
     ]
-    assert module.other_legends([row(1, 10.0)], {}) == []
+    assert module.other_entries([row(1, 10.0)], {}) == []
 
 
 def test_they_look_other_than_a_cell() -> None:

@@ -1,0 +1,1 @@
+"""Figures of the report: data in, one inline SVG out. The same data give the same bytes."""
