@@ -4,7 +4,13 @@ import json
 
 import pytest
 
-from sgmatrix.node.telemetry.samples import Sample, read_errors, read_facts, read_samples
+from sgmatrix.node.telemetry.samples import (
+    Sample,
+    last_sample,
+    read_errors,
+    read_facts,
+    read_samples,
+)
 
 FULL = {
     "t": 12.0,
@@ -117,3 +123,15 @@ def test_what_should_be_a_number_and_is_none_is_not_there(file):
     assert sample.gpus == {
         "0": {"util": 0.5, "throttle_reasons": ["hw_thermal"], "foreign_pids": [41]}
     }
+
+
+def test_the_last_sample_is_read_from_the_end_alone(tmp_path):
+    file = tmp_path / "telemetry.jsonl"
+    assert last_sample(file) is None
+    long = [json.dumps({"t": float(n), "host": {"cpu_busy_share": 0.5}}) for n in range(3000)]
+    file.write_text("\n".join([*long, '{"error": {}}', '{"t": 9999.0, "ho']))
+
+    found = last_sample(file)
+
+    assert found is not None
+    assert (found.t_s, found.host) == (2999.0, {"cpu_busy_share": 0.5})

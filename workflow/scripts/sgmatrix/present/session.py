@@ -41,9 +41,9 @@ from sgmatrix.present.ledger_view import warning_lines
 from sgmatrix.present.options import Options
 from sgmatrix.present.plan_view import audit_lines, plan_text
 from sgmatrix.present.profile_view import profile_text, profiles_made
-from sgmatrix.present.progress import Progress
 from sgmatrix.present.refusals import refuse, unwritable
 from sgmatrix.present.stale import forget_stale_records, forget_started, launches_to_come
+from sgmatrix.present.terminal.progress import Progress
 
 
 @dataclass

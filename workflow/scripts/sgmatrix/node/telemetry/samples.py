@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 _LATEST_S = 1e11
 """Unix time beyond which a moment is damage."""
+_TAIL_BYTES = 32 * 1024
+"""Holds a few lines of a node with eight GPUs."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,19 @@ def read_samples(
     return (*filter(None, [before]), *within, *filter(None, [after]))
 
 
+def last_sample(path: Path) -> Sample | None:
+    """Return the newest sample of a file that grows, from its end alone; None: there is none."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - _TAIL_BYTES))
+            lines = file.read().splitlines()
+    except OSError:
+        return None
+    found = (_sample(one) for one in reversed(list(_parsed(lines))))
+    return next((one for one in found if one is not None), None)
+
+
 def read_facts(path: Path) -> dict[str, Any]:
     """Return the facts of the machine and of its GPUs; empty when none were written."""
     facts: dict[str, Any] = {}
@@ -87,6 +103,10 @@ def _records(path: Path) -> Iterator[dict[str, Any]]:
         lines = path.read_bytes().splitlines()
     except FileNotFoundError:
         return
+    yield from _parsed(lines)
+
+
+def _parsed(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
     for line in lines:
         try:
             record = json.loads(line)
