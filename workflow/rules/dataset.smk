@@ -25,13 +25,13 @@ rule collect:
         "../scripts/collect.py"
 
 
-rule compare:
+rule comparisons:
     input:
         points="<results>/datasets/points.parquet",
     output:
         "<results>/datasets/comparisons.parquet",
     log:
-        "<logs>/compare.log",
+        "<logs>/comparisons.log",
     conda:
         "../../envs/workflow.yaml"
     params:
@@ -39,4 +39,4 @@ rule compare:
     message:
         "Conclude the comparisons of cells"
     script:
-        "../scripts/compare.py"
+        "../scripts/comparisons.py"

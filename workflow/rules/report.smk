@@ -47,3 +47,13 @@ rule ledger:
         "../../envs/workflow.yaml"
     shell:
         "true > {log:q}"
+
+
+rule compare:
+    """Set two finished campaigns side by side, `--config base=<campaign> other=<campaign>`."""
+    log:
+        "<logs>/compare.log",
+    conda:
+        "../../envs/workflow.yaml"
+    shell:
+        "true > {log:q}"

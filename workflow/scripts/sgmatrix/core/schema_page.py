@@ -38,6 +38,11 @@ _TABLES = (
     ("ceilings", schemas_ceiling.CEILINGS_VERSION, "what physics allows each point"),
     ("experts", schemas_compare.EXPERTS_VERSION, "distinct experts by decode step, of probes"),
     ("comparisons", schemas_compare.COMPARISONS_VERSION, "verdicts on pairs of cells"),
+    (
+        "comparison",
+        schemas_compare.COMPARISON_VERSION,
+        "two campaigns, a row per cell, load and metric; in `results/compare/<base>--<other>/`",
+    ),
 )
 
 _UNITS = {
@@ -61,6 +66,7 @@ def _schema(name: str) -> pa.Schema:
         "ceilings": schemas_ceiling.CEILINGS,
         "experts": schemas_compare.EXPERTS,
         "comparisons": schemas_compare.COMPARISONS,
+        "comparison": schemas_compare.COMPARISON,
     }
     return known[name]
 

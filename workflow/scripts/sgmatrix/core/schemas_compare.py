@@ -1,4 +1,4 @@
-"""Arrow schemas of what stands beside the points: comparisons of cells, and experts by step."""
+"""Arrow schemas of what stands beside the points: comparisons, and experts by step."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from sgmatrix.core.schemas import field
 
 COMPARISONS_VERSION = 1
 EXPERTS_VERSION = 1
+COMPARISON_VERSION = 1
 
 _TEXT, _I32, _F64, _BOOL = pa.string(), pa.int32(), pa.float64(), pa.bool_()
 
@@ -65,5 +66,40 @@ EXPERTS = pa.schema(
         field("activated", _I32, "distinct experts that the step read in the layer", null=False),
         field("experts", _I32, "routed experts of the layer", null=False),
         field("top_k", _I32, "experts per token that the model asks for", null=False),
+    ]
+)
+
+COMPARISON = pa.schema(
+    [
+        field("base", _TEXT, "what the base campaign is called here", null=False),
+        field("other", _TEXT, "what the other campaign is called here", null=False),
+        field("cell", _TEXT, "cell id", null=False),
+        field("load_id", _TEXT, "load point", null=False),
+        field("concurrency", _I32, "closed loop: requests in flight, asked; null: open loop"),
+        field("request_rate", _F64, "open loop: requests per second, asked; null: closed loop"),
+        field("metric", _TEXT, "column of `points`", null=False),
+        field(
+            "verdict", _TEXT, "better | worse | no_difference | undecided | no_verdict", null=False
+        ),
+        field("verdict_text", _TEXT, "the verdict in words, of the other campaign", null=False),
+        field("effect_percent", _F64, "other over base - 1, of the geometric means over launches"),
+        field("interval_low_percent", _F64, "Welch interval; agrees with the verdict"),
+        field("interval_high_percent", _F64, "its other end"),
+        field("confidence", _F64, "of the interval, 0 to 1"),
+        field("p", _F64, "two-sided Welch test of no difference"),
+        field("p_adjusted", _F64, "the same by Holm over the load points of the cell"),
+        field("p_equivalence_adjusted", _F64, "of a difference of the bound or more, likewise"),
+        field("bound_percent", _F64, "difference below which both are as good", null=False),
+        field("base_launches", _I32, "launches whose value is used", null=False),
+        field("other_launches", _I32, "launches whose value is used", null=False),
+        field("base_left_out", _I32, "launches whose value is missing or barred", null=False),
+        field("other_left_out", _I32, "launches whose value is missing or barred", null=False),
+        field("base_mean", _F64, "geometric mean over the launches, unit of the metric"),
+        field("other_mean", _F64, "geometric mean over the launches, unit of the metric"),
+        field("noise_floor_percent", _F64, "typical difference of two launches of one campaign"),
+        field("note", _TEXT, "what qualifies the verdict"),
+        field("warning", _TEXT, "what speaks against trusting it"),
+        field("base_engine_version", _TEXT, "what the running servers reported, each once"),
+        field("other_engine_version", _TEXT, "what the running servers reported, each once"),
     ]
 )

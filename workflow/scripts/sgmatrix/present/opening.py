@@ -22,6 +22,7 @@ from sgmatrix.plan.campaign import read_campaign
 from sgmatrix.plan.ledger import ledger_digest, ledger_file, read_ledger
 from sgmatrix.plan.node_probe import PlannedNodeProbe, planned_node_probe
 from sgmatrix.plan.plan import make_plan, plan_record
+from sgmatrix.present.campaigns.session import CampaignsSession
 from sgmatrix.present.options import Options
 from sgmatrix.present.refusals import check_place, refuse
 from sgmatrix.present.session import Session
@@ -42,7 +43,7 @@ _NOISE = (
 class _Quiet(logging.Filter):
     """Drops Snakemake's lines about its scheduling; says how a finished campaign stands."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session | CampaignsSession) -> None:
         super().__init__()
         self.session = session
 
@@ -55,7 +56,7 @@ class _Quiet(logging.Filter):
         return not text.startswith(_NOISE)
 
 
-def open_session(workflow: Any) -> Session:
+def open_session(workflow: Any) -> Session | CampaignsSession:
     """Return the session of a Snakemake workflow; on a refusal, print it and exit with 1."""
     try:
         session = _open(workflow)
@@ -76,7 +77,7 @@ def open_session(workflow: Any) -> Session:
     return session
 
 
-def _open(workflow: Any) -> Session:
+def _open(workflow: Any) -> Session | CampaignsSession:
     settings = workflow.config_settings
     project = Path(workflow.basedir)
     files = list(settings.configfiles) or [project / DEFAULT_CAMPAIGN]
@@ -93,6 +94,8 @@ def _open(workflow: Any) -> Session:
             f"--config {'.'.join(map(str, first['loc']))}: {first['msg']}",
             fix=f"allowed: {', '.join(Options.model_fields)}; the campaign itself is a file",
         ) from None
+    if options.base is not None or options.other is not None:
+        return CampaignsSession(options)  # reads no campaign file
     campaign = read_campaign(files[0])
     layout = Layout(Path("results") / campaign.campaign)
     check_place(layout.root)

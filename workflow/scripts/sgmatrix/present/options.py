@@ -24,6 +24,13 @@ class Options(BaseModel):
     steps: int = Field(10, ge=1, le=1000)
     """Decode steps to look at."""
 
+    base: str | None = Field(None, coerce_numbers_to_str=True)
+    """Campaign, or the folder of its results, that the target `compare` sets others beside."""
+    other: str | None = Field(None, coerce_numbers_to_str=True)
+    """The campaign, or folder, that is compared with it."""
+    bound_percent: float = Field(1.0, gt=0, le=50)
+    """Difference below which both campaigns are as good, in %; only `compare` uses it."""
+
     def profile(self) -> AskedProfile | None:
         if self.cell is None:
             return None

@@ -36,6 +36,7 @@ from sgmatrix.plan.ledger import Entry
 from sgmatrix.plan.node_probe import PlannedNodeProbe
 from sgmatrix.plan.plan import Plan, plan_record
 from sgmatrix.present.campaign_lock import is_running, take_lock
+from sgmatrix.present.campaigns.session import refuse_without_campaigns
 from sgmatrix.present.differences import differences
 from sgmatrix.present.ledger_view import warning_lines
 from sgmatrix.present.options import Options
@@ -133,6 +134,8 @@ class Session:
                 print(ceilings_text(self.campaign, self.plan, self.layout, self._facts))
             elif asked == {"ledger"}:
                 self._propose()
+            elif "compare" in asked:
+                refuse_without_campaigns()
             else:
                 self._start()
         except SgmatrixError as refusal:

@@ -39,7 +39,7 @@ def spread(values: Sequence[float]) -> Spread:
 
 
 @lru_cache(maxsize=4096)
-def quantile(upper: float, df: int) -> float:
+def quantile(upper: float, df: float) -> float:
     """Return t with P(T > t) = `upper` for `df` >= 1 degrees of freedom."""
     from scipy.special import stdtrit
 
@@ -55,17 +55,18 @@ def p_difference(of: Spread) -> float:
     """Return the two-sided p of "the mean is 0"."""
     if of.sd == 0:
         return 1.0 if of.mean == 0 else 0.0
-    return min(1.0, 2 * _tail(abs(of.mean) / of.error, of.n - 1))
+    return min(1.0, 2 * tail(abs(of.mean) / of.error, of.n - 1))
 
 
 def p_equivalence(of: Spread, low: float, high: float) -> float:
     """Return the p of "the mean is not within (low, high)": the larger of two one-sided ones."""
     if of.sd == 0:
         return 0.0 if low < of.mean < high else 1.0
-    return _tail(min(of.mean - low, high - of.mean) / of.error, of.n - 1)
+    return tail(min(of.mean - low, high - of.mean) / of.error, of.n - 1)
 
 
-def _tail(t: float, df: int) -> float:
+def tail(t: float, df: float) -> float:
+    """Return P(T > t)."""
     from scipy.special import stdtr
 
     return float(stdtr(df, -t))

@@ -1,4 +1,4 @@
-"""Rule `compare`: what the campaign's comparisons of cells say, as a table."""
+"""Rule `comparisons`: what the campaign's comparisons of cells say, as a table."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
