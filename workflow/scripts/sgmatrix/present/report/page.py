@@ -6,11 +6,9 @@ a server or a client wrote is cleaned, escaped, and barred from running by the p
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-
-import jinja2
 
 from sgmatrix.analysis.agreement import repeated_launches
 from sgmatrix.core.files import read_json, write_text
@@ -28,7 +26,6 @@ from sgmatrix.present.comparisons import (
     interval_text,
     sentence,
 )
-from sgmatrix.present.figures import palette
 from sgmatrix.present.figures.charts import charts, other_entries
 from sgmatrix.present.figures.levers import share_out
 from sgmatrix.present.ledger_view import ledger_rows
@@ -45,9 +42,9 @@ from sgmatrix.present.report.numbers import breakable, number
 from sgmatrix.present.report.phases import NAMES, phases
 from sgmatrix.present.report.provenance import provenance
 from sgmatrix.present.report.script import policy, read_script
+from sgmatrix.present.templates import FOLDER, templates
 
-_TEMPLATES = Path(__file__).resolve().parents[4] / "report"
-_FILTERS = {
+_FILTERS: dict[str, Callable[..., Any]] = {
     "number": number,
     "breakable": breakable,
     "percent": percent_text,
@@ -60,28 +57,14 @@ _FILTERS = {
     "whole_percent": whole_percent,
     "share": share_text,
 }
-
-
-def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters |= _FILTERS
-    environment.globals |= {
-        "offered": offered,
-        "profile_head": HEAD,
-        "palette": palette,
-        "phase_names": NAMES,
-        "reasons": REASONS,
-        "failure_lines": failure_lines,
-        "flag_lines": flag_lines,
-    }
-    return environment
+_KNOWN = {
+    "offered": offered,
+    "profile_head": HEAD,
+    "phase_names": NAMES,
+    "reasons": REASONS,
+    "failure_lines": failure_lines,
+    "flag_lines": flag_lines,
+}
 
 
 def render(layout: Layout, points: Path) -> tuple[str, str]:
@@ -96,9 +79,9 @@ def render(layout: Layout, points: Path) -> tuple[str, str]:
     first = headline(cells)
     axes = {name: cell["axes_text"] for name, cell in plan["cells"].items()}
     shared = share_out(cells, axes)
-    script = read_script(_TEMPLATES)
+    script = read_script(FOLDER)
     html = (
-        _environment()
+        templates(_FILTERS, **_KNOWN)
         .get_template("report.html.j2")
         .render(
             plan=plan,
