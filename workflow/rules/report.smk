@@ -10,8 +10,14 @@ rule report:
             "<results>/report/index.html",
             caption="../report/index.rst",
             category="Campaign",
+            labels={"what": "report"},
         ),
-        csv="<results>/report/points.csv",
+        csv=report(
+            "<results>/report/points.csv",
+            caption="../report/points.rst",
+            category="Campaign",
+            labels={"what": "all points"},
+        ),
     log:
         "<logs>/report.log",
     conda:
