@@ -164,6 +164,23 @@ def test_nothing_measured_is_refused(made):
     assert "run the campaign b first" in caught.value.fix
 
 
+def test_a_damaged_table_is_refused_by_its_folder(pair):
+    pair[1].points.write_bytes(b"PAR1 and no more")
+    with pytest.raises(SgmatrixError, match="results/night-2: plan") as told:
+        compared(*pair)
+    assert told.value.fix.startswith("copy the results again")
+
+
+def test_a_plan_of_an_earlier_version_may_lack_facts(pair):
+    plan = read_json(pair[0].layout.plan)
+    for name in ("engines", "settings", "client"):
+        del plan[name]
+    write_json(pair[0].layout.plan, plan)
+    changed = {one.fact: one.base for one in compared(*pair).changed}
+    assert changed["warmup.max_waves"] == "not there"
+    assert "client" not in changed  # the points say it
+
+
 def test_nothing_in_common_is_refused(made):
     with pytest.raises(SgmatrixError, match="no cell and load point is in both"):
         compared(made("a", {"tp1": BASE}), made("b", {"tp2": BASE}))

@@ -34,20 +34,21 @@ def changes(base: Results, other: Results, cells: Sequence[str]) -> list[Change]
 def cell_facts(results: Results, cell: str) -> dict[str, Any]:
     """Return with what a cell was measured, as far as it was recorded."""
     planned = results.plan["cells"][cell]
-    model = results.plan["model"]
-    engine = dict(results.plan["engines"].get(planned["engine"], {}))
+    plan = results.plan  # of an earlier version it may lack some facts
+    model, settings = plan.get("model") or {}, plan.get("settings") or {}
+    engine = dict((plan.get("engines") or {}).get(planned.get("engine"), {}))
     engine["version"] = reported(results, "engine_version", cell) or engine.get("version")
     return {
         "engine": engine,
-        "flags": planned["flags"],
-        "env": planned["env"],
-        "patches": planned["patches"],
-        "client": reported(results, "client", cell) or results.plan["client"]["id"],
+        "flags": planned.get("flags") or {},
+        "env": planned.get("env") or {},
+        "patches": planned.get("patches") or {},
+        "client": reported(results, "client", cell) or (plan.get("client") or {}).get("id"),
         "harness": reported(results, "harness", cell),
-        "model": {"name": model["name"], "digest": model["digest"]},
+        "model": {name: model.get(name) for name in ("name", "digest")},
         "node": _node(results.nodes.get(cell, {})),
-        "warmup": results.plan["settings"]["warmup"],
-        "validity": results.plan["settings"]["validity"],
+        "warmup": settings.get("warmup") or {},
+        "validity": settings.get("validity") or {},
     }
 
 

@@ -34,7 +34,7 @@ def compare(layouts: Sequence[Layout], labels: Sequence[str], bound_percent: flo
     Raises:
         SgmatrixError: `nothing_to_compare`.
     """
-    both = [read_results(one, label) for one, label in zip(layouts, labels, strict=True)]
+    both = [_read(one, label) for one, label in zip(layouts, labels, strict=True)]
     for layout, one in zip(layouts, both, strict=True):
         if not any(row["status"] == "ok" for row in one.rows):
             raise SgmatrixError(
@@ -59,3 +59,15 @@ def compare(layouts: Sequence[Layout], labels: Sequence[str], bound_percent: flo
         tuple(changes(base, other, found.cells)),
         tuple(comparison_rows(base, other, found, bound_percent)),
     )
+
+
+def _read(layout: Layout, label: str) -> Results:
+    try:
+        return read_results(layout, label)
+    except (KeyError, TypeError, ValueError, OSError) as error:  # ArrowInvalid is a ValueError
+        told = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise SgmatrixError(
+            "nothing_to_compare",
+            f"{layout.root}: plan.json or datasets/points.parquet cannot be read ({told})",
+            fix="copy the results again, or remove the table: it is made again from the history",
+        ) from error
