@@ -20,7 +20,7 @@ import yaml
 from builders import STARTED_AT, History, client_line
 from sgmatrix.core.clock import parse_utc
 from sgmatrix.core.files import read_json, write_json, write_text
-from sgmatrix.dataset.collect import collect
+from sgmatrix.dataset.collect import Tables, collect
 
 FINISHED_AT = "2026-11-20T10:01:00.000000+00:00"
 _BEGAN_S = parse_utc(STARTED_AT).timestamp()
@@ -37,10 +37,7 @@ class Finished(History):
 
     def collect(self) -> Path:
         """Make the tables; return `points`."""
-        tables = [
-            self.layout.datasets / f"{n}.parquet" for n in ("requests", "telemetry", "experts")
-        ]
-        collect(self.layout, self.points, *tables)
+        collect(self.layout, Tables.of(self.layout))
         return self.points
 
     def measured(

@@ -8,10 +8,12 @@ rule collect:
         node_record,
         ceilings="<results>/datasets/ceilings.parquet",
     output:
+        cells="<results>/datasets/cells.parquet",
         points="<results>/datasets/points.parquet",
         requests="<results>/datasets/requests.parquet",
         telemetry="<results>/datasets/telemetry.parquet",
         experts="<results>/datasets/experts.parquet",
+        left_out="<results>/left-out.json",
     log:
         "<logs>/collect.log",
     conda:

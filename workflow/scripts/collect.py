@@ -1,5 +1,6 @@
 """Rule `collect`: the history of all attempts, as tables."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,12 +12,14 @@ if TYPE_CHECKING:
 
 
 def main(job: "Snakemake") -> None:
+    terminal = sys.stderr
     with job_log(job.log[0]):
-        from sgmatrix.dataset.collect import collect
+        from sgmatrix.dataset.collect import Tables, collect
 
-        out = job.output
-        tables = (Path(out.points), Path(out.requests), Path(out.telemetry), Path(out.experts))
-        collect(Layout(Path(job.params.root)), *tables)
+        tables = Tables(**{name: Path(path) for name, path in job.output.items()})
+        for one in collect(Layout(Path(job.params.root)), tables):
+            print(one)
+            print(one, file=terminal, flush=True)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from sgmatrix.core.schema_page import PAGE, page_text, unit_of
+from sgmatrix.core.schema_versions import CURRENT, schema_of
 
 PROJECT = Path(__file__).parents[3]
 
@@ -17,7 +18,16 @@ def test_every_column_has_a_meaning() -> None:
     rows = [line.split(" | ") for line in page_text().splitlines() if line.startswith("| `")]
     assert len(rows) > 150
     bare = [row[0] for row in rows if not row[-1].strip(" |")]
-    assert bare == ["| `value`"]  # of telemetry: its meaning is its name
+    assert bare == []
+
+
+@pytest.mark.parametrize("dataset", CURRENT)
+def test_every_column_that_may_be_null_says_what_that_means(dataset: str) -> None:
+    schema = schema_of(dataset, ["oea"])
+    told = {f.name: (f.metadata or {}).get(b"null", b"").decode() for f in schema}
+    silent = [f.name for f in schema if f.nullable and len(told[f.name]) < 2]
+    wrong = [f.name for f in schema if not f.nullable and told[f.name]]
+    assert (silent, wrong) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -34,6 +44,8 @@ def test_every_column_has_a_meaning() -> None:
         ("duration_s", "s"),
         ("weight_bytes", "bytes"),
         ("effect_percent", "%"),
+        ("best_output_tok_s_low", "tokens/s"),
+        ("gpu_memory_used_mib_max", "MiB"),
         ("validity", ""),
         ("good_share", ""),
         ("concurrency", ""),

@@ -5,7 +5,8 @@ import json
 import pyarrow as pa
 import pytest
 
-from sgmatrix.core.schemas import REFERENCES, REQUESTS, points_schema, with_metadata
+from sgmatrix.core.schemas import REQUESTS, points_schema, with_metadata
+from sgmatrix.core.schemas_references import REFERENCES
 
 # DESIGN.md, section 8; {…} written out.
 DESIGN = """campaign study cell cell_key launch attempt current concurrency request_rate

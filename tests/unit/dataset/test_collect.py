@@ -10,7 +10,10 @@ from builders import PROJECT, History, campaign, client_line
 from finished import Finished
 from sgmatrix.core.files import write_json
 from sgmatrix.core.schemas import REQUESTS, points_schema
-from sgmatrix.dataset.collect import collect, point_rows, read_attempts
+from sgmatrix.core.version import HARNESS_VERSION
+from sgmatrix.dataset.collect import Tables, collect
+from sgmatrix.dataset.history import read_attempts
+from sgmatrix.dataset.points import point_rows
 from sgmatrix.plan.campaign import Campaign
 from sgmatrix.plan.plan import make_plan, plan_record
 
@@ -32,10 +35,9 @@ def rows(made, *columns):
 
 
 def tables(made):
-    folder = made.layout.datasets
-    names = ("points", "requests", "telemetry", "experts")
-    collect(made.layout, *(folder / f"{name}.parquet" for name in names))
-    return folder / "points.parquet", folder / "requests.parquet"
+    paths = Tables.of(made.layout)
+    collect(made.layout, paths)
+    return paths.points, paths.requests
 
 
 # --- which attempt counts ------------------------------------------------------------------------
@@ -228,7 +230,12 @@ def test_points_are_written_with_exactly_their_schema_and_nulls_for_what_is_miss
     wanted = points_schema(["parallelism"])
     assert table.schema.equals(wanted, check_metadata=False)
     assert table.schema.metadata[b"sgmatrix.schema"].startswith(b"points/")
-    assert json.loads(table.schema.metadata[b"sgmatrix.provenance"]) == {"campaign": "made-up"}
+    assert json.loads(table.schema.metadata[b"sgmatrix.provenance"]) == {
+        "campaign": "made-up",
+        "attempts": 1,
+        "harness": [HARNESS_VERSION],
+        "engines": {"standin": ["0.5.23+standin"]},
+    }
     failed = table.to_pylist()[1]
     assert failed["status"] == "failed"
     measured = ("output_tok_s", "duration_s", "completed", "ttft_ms_p50", "power_w_mean")

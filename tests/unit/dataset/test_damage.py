@@ -9,7 +9,7 @@ import pytest
 from builders import History, campaign
 from sgmatrix.core.parquet import table_from_rows
 from sgmatrix.core.schemas import TELEMETRY
-from sgmatrix.dataset.collect import collect
+from sgmatrix.dataset.collect import Tables, collect
 from sgmatrix.present.system_metrics import system_metrics
 
 BEGAN_S = 1_790_000_000
@@ -37,9 +37,9 @@ def test_mlflow_shows_what_all_ranks_of_a_server_do_not_one_of_them(name, want):
 
 
 def tables(history, tmp_path):
-    out = [tmp_path / f"{name}.parquet" for name in ("points", "requests", "telemetry", "experts")]
-    collect(history.layout, *out)
-    return out
+    paths = Tables.of(history.layout)
+    collect(history.layout, paths)
+    return paths.points, paths.requests, paths.telemetry, paths.experts
 
 
 @pytest.fixture

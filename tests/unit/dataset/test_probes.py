@@ -9,8 +9,9 @@ import pytest
 from sgmatrix.core.files import write_json
 from sgmatrix.core.layout import Layout
 from sgmatrix.core.parquet import table_from_rows, write_parquet
-from sgmatrix.core.schemas_compare import EXPERTS
-from sgmatrix.dataset.collect import _add_probe_doubts
+from sgmatrix.core.schemas import with_metadata
+from sgmatrix.core.schemas_compare import EXPERTS, EXPERTS_VERSION
+from sgmatrix.dataset.points import _add_probe_doubts
 from sgmatrix.dataset.probes import (
     distinct_sd,
     expected_distinct,
@@ -339,24 +340,27 @@ def test_the_table_has_the_rows_of_every_attempt_and_leaves_out_what_is_half_wri
     for cell, attempt in (("on", 2), ("on", 1), ("off", 1)):
         rows = [entry(cell, attempt, step) for step in range(2)]
         target = layout.attempt(cell, "probe", attempt) / "experts.parquet"
-        write_parquet(table_from_rows(rows, EXPERTS), target)
+        schema = with_metadata(EXPERTS, "experts", EXPERTS_VERSION, {})
+        write_parquet(table_from_rows(rows, schema), target)
     half = layout.attempt("on", "probe", 3) / "experts.parquet"
     half.parent.mkdir()
     half.write_bytes((target.read_bytes())[:40])
 
-    table = experts_table(layout, {"campaign": "made-up"})
+    table, left_out = experts_table(layout)
 
     assert [(r["cell"], r["attempt"], r["step"]) for r in table.to_pylist()] == [
         *[("off", 1, 0), ("off", 1, 1)],
         *[("on", 1, 0), ("on", 1, 1)],
         *[("on", 2, 0), ("on", 2, 1)],
     ]
-    assert b"made-up" in b"".join(table.schema.metadata.values())
+    (half,) = left_out
+    assert half.path == "history/on/probe/3/experts.parquet"
+    assert half.why.startswith("is no whole Parquet file: ")
 
 
 def test_without_a_probe_the_table_has_its_columns_and_no_rows(tmp_path):
     file = tmp_path / "experts.parquet"
-    write_parquet(experts_table(Layout(tmp_path), {"campaign": "made-up"}), file)
+    write_parquet(experts_table(Layout(tmp_path))[0], file)
 
     table = pq.read_table(file)
     assert (table.num_rows, table.column_names) == (0, EXPERTS.names)

@@ -7,6 +7,7 @@ import pytest
 
 from builders import History, campaign
 from sgmatrix.core.files import read_json, write_json
+from sgmatrix.dataset.history import read_attempts
 from sgmatrix.dataset.telemetry import attempt_table, phases_of
 
 BEGAN_S = 1_790_000_000.0
@@ -50,7 +51,13 @@ def attempt(tmp_path):
         f"begin\n[{stamp} DP1 TP0] Decode batch, #running-req: 7, gen throughput (token/s): 90.50, "
         "#queue-req: 2\n"
     )
-    return made, folder, read_json(folder / "spec.json")
+    return made, folder
+
+
+def only(made):
+    """The one attempt of a history, read again."""
+    (attempt,) = read_attempts(made.layout)
+    return attempt
 
 
 def rows(table, **where):
@@ -60,8 +67,8 @@ def rows(table, **where):
 
 
 def test_each_value_is_a_row_with_its_phase(attempt):
-    made, folder, spec = attempt
-    table = attempt_table(folder, spec)
+    made, _ = attempt
+    table = attempt_table(only(made))
 
     busy = rows(table, source="host", name="cpu_busy_share")
     load = made.plan["launches"][0]["points"][0]["load_id"]
@@ -75,8 +82,8 @@ def test_each_value_is_a_row_with_its_phase(attempt):
 
 
 def test_a_gpu_has_its_index_its_own_time_and_its_reasons(attempt):
-    _, folder, spec = attempt
-    table = attempt_table(folder, spec)
+    made, _ = attempt
+    table = attempt_table(only(made))
 
     (power, *_) = rows(table, source="gpu", name="power_w")
     assert (power["device"], power["value"]) == (1, 300.0)
@@ -85,8 +92,8 @@ def test_a_gpu_has_its_index_its_own_time_and_its_reasons(attempt):
 
 
 def test_what_the_server_logged_is_beside_it(attempt):
-    _, folder, spec = attempt
-    found = rows(attempt_table(folder, spec), source="server")
+    made, _ = attempt
+    found = rows(attempt_table(only(made)), source="server")
 
     assert {(r["name"], r["value"], r["device"], r["phase"]) for r in found} == {
         ("running", 7.0, 1, "point"),
@@ -96,20 +103,20 @@ def test_what_the_server_logged_is_beside_it(attempt):
 
 
 def test_it_is_made_once_and_the_same_again(attempt):
-    _, folder, spec = attempt
-    table = attempt_table(folder, spec)
+    made, folder = attempt
+    table = attempt_table(only(made))
     kept = (folder / "telemetry.parquet").read_bytes()
     (folder / "telemetry.jsonl").unlink()
 
-    assert attempt_table(folder, spec).equals(table)
+    assert attempt_table(only(made)).equals(table)
     assert (folder / "telemetry.parquet").read_bytes() == kept
 
 
 def test_an_attempt_that_never_started_has_none(tmp_path):
     made = History(tmp_path, campaign())
-    folder = made.attempt("tp1")
+    made.attempt("tp1")
 
-    assert attempt_table(folder, read_json(folder / "spec.json")).num_rows == 0
+    assert attempt_table(only(made)).num_rows == 0
 
 
 def test_what_lies_between_two_steps_is_neither():

@@ -5,7 +5,7 @@ import io
 from builders import campaign
 from finished import Finished
 from sgmatrix.core.layout import Layout
-from sgmatrix.dataset.collect import point_rows
+from sgmatrix.dataset.points import point_rows
 from sgmatrix.present.summary import HEAD, cell_lines, print_summary
 
 

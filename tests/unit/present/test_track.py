@@ -347,8 +347,8 @@ def test_launches_of_a_repeated_cell_have_names_of_their_own(tmp_path, database)
 def test_a_launch_that_was_added_later_has_a_name_of_its_own(told, database, record):
     extra = told.layout.attempt("tp1", "1-extra1", 1)
     shutil.copytree(told.layout.attempt("tp1", "1", 1), extra)
-    spec = read_json(extra / "spec.json")
-    write_json(extra / "spec.json", {**spec, "launch": "1-extra1"})
+    for file in extra.rglob("*.json"):
+        write_json(file, {**read_json(file), "launch": "1-extra1"})
     track(told.layout, database, record)
 
     runs = Seen(database).runs(cell="tp1", current="true")

@@ -16,7 +16,7 @@ from sgmatrix.analysis.ceiling.reported import reported_by
 from sgmatrix.analysis.ceiling.table import ceiling_rows, measured_lengths, write_ceilings
 from sgmatrix.core.errors import SgmatrixError
 from sgmatrix.core.files import read_json, write_json
-from sgmatrix.dataset.collect import point_rows
+from sgmatrix.dataset.points import point_rows
 from sgmatrix.plan.campaign import Campaign
 from sgmatrix.plan.model import ModelFacts
 

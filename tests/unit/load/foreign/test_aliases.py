@@ -2,7 +2,7 @@
 
 import pytest
 
-from sgmatrix.core.schemas import REFERENCES
+from sgmatrix.core.schemas_references import REFERENCES
 from sgmatrix.load.foreign.aliases import ALIASES, RANGES, REQUIRED, range_of, table
 
 TOOLS = ("sglang", "sglang fork", "vllm", "genai-bench")

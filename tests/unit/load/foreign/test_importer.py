@@ -11,7 +11,7 @@ import pytest
 from foreign_results import fork_line, genai_run, sglang_line, vllm_result
 from import_results import main
 from sgmatrix.core.errors import Refusal, SgmatrixError
-from sgmatrix.core.schemas import REFERENCES
+from sgmatrix.core.schemas_references import REFERENCES
 from sgmatrix.load.foreign.importer import import_results, write_references
 
 

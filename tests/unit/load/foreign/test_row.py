@@ -20,7 +20,7 @@ from foreign_results import (
 )
 from sgmatrix.core.errors import SgmatrixError
 from sgmatrix.core.parquet import table_from_rows
-from sgmatrix.core.schemas import REFERENCES
+from sgmatrix.core.schemas_references import REFERENCES
 from sgmatrix.load.foreign.latencies import COLUMNS
 
 ZEROS = ("ttft", "tpot", "itl", "e2e_latency")

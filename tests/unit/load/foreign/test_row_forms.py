@@ -17,7 +17,7 @@ from foreign_results import (
     vllm_result,
 )
 from sgmatrix.core.errors import SgmatrixError
-from sgmatrix.core.schemas import REFERENCES
+from sgmatrix.core.schemas_references import REFERENCES
 
 LATENCIES = {
     "ttft_ms_mean": 100.0,

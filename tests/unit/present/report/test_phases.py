@@ -2,7 +2,7 @@
 
 from builders import campaign
 from finished import Finished
-from sgmatrix.dataset.collect import read_attempts
+from sgmatrix.dataset.history import read_attempts
 from sgmatrix.present.report.phases import phases
 
 

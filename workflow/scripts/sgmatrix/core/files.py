@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,21 +18,41 @@ from typing import Any
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a neighbour file to fill; give it the name `path` only if the block ends well."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing_all([path]) as (neighbour,):
+        yield neighbour
+
+
+@contextlib.contextmanager
+def replacing_all(paths: Sequence[Path]) -> Iterator[list[Path]]:
+    """Yield neighbour files to fill; none gets its name before all of them are on the disk."""
+    neighbours: list[Path] = []
+    try:
+        for path in paths:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            neighbours.append(_neighbour(path))
+        yield neighbours
+        for neighbour in neighbours:
+            _finish(neighbour)
+        for neighbour, path in zip(neighbours, paths, strict=True):
+            neighbour.replace(path)
+    except BaseException:
+        for neighbour in neighbours:
+            neighbour.unlink(missing_ok=True)  # pyarrow may have removed it already
+        raise
+
+
+def _neighbour(path: Path) -> Path:
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
     os.close(descriptor)
-    neighbour = Path(name)
-    try:
-        yield neighbour
-        umask = os.umask(0)
-        os.umask(umask)
-        neighbour.chmod(0o666 & ~umask)  # mkstemp leaves 0600
-        with neighbour.open("rb") as handle:
-            os.fsync(handle.fileno())
-        neighbour.replace(path)
-    except BaseException:
-        neighbour.unlink(missing_ok=True)  # pyarrow may have removed it already
-        raise
+    return Path(name)
+
+
+def _finish(neighbour: Path) -> None:
+    umask = os.umask(0)
+    os.umask(umask)
+    neighbour.chmod(0o666 & ~umask)  # mkstemp leaves 0600
+    with neighbour.open("rb") as handle:
+        os.fsync(handle.fileno())
 
 
 def write_text(path: Path, text: str) -> None:

@@ -39,6 +39,11 @@ def _folder_name(launch: str) -> str:
     return launch if launch in UNTIMED else f"launch-{launch}"
 
 
+def _is_number(name: str) -> bool:
+    """Tell whether a folder's name is that of an attempt: 1, 2, …, and not 01 or 1.bak."""
+    return name.isascii() and name.isdecimal() and not name.startswith("0")
+
+
 @dataclass(frozen=True)
 class Layout:
     """Paths below `<results>/<campaign>`."""
@@ -73,11 +78,21 @@ class Layout:
     def datasets(self) -> Path:
         return self.root / "datasets"
 
+    @property
+    def left_out(self) -> Path:
+        """What of the history is in no table, and why."""
+        return self.root / "left-out.json"
+
     def made_of_records(self) -> list[Path]:
         """Return the files that are made of the records of all launches, and can be made again."""
-        names = ("points", "requests", "telemetry", "comparisons", "experts", "ceilings")
+        names = ("cells", "points", "requests", "telemetry", "comparisons", "experts", "ceilings")
         tables = [self.datasets / f"{name}.parquet" for name in names]
-        return [*tables, self.root / "report" / "index.html", self.root / "tracking.json"]
+        return [
+            *tables,
+            self.left_out,
+            self.root / "report" / "index.html",
+            self.root / "tracking.json",
+        ]
 
     def cell(self, cell: str) -> Path:
         return self.root / "cells" / cell
@@ -97,7 +112,7 @@ class Layout:
         folder = self.attempts(cell, launch)
         if not folder.is_dir():
             return []
-        return sorted(int(entry.name) for entry in folder.iterdir() if entry.name.isdecimal())
+        return sorted(int(entry.name) for entry in folder.iterdir() if _is_number(entry.name))
 
     def all_attempts(self) -> Iterator[tuple[str, str, int, Path]]:
         """Yield (cell, launch, attempt, folder) of all timed launches, in a fixed order."""
@@ -106,3 +121,8 @@ class Layout:
             cell, launch = folder.parent.name, folder.name.removeprefix("launch-")
             for number in self.attempt_numbers(cell, launch):
                 yield cell, launch, number, folder / str(number)
+
+    def strays(self) -> list[Path]:
+        """Return the folders that lie among attempts, hold one, and are not named as one."""
+        specs = (self.root / "history").glob("*/launch-*/*/spec.json")
+        return sorted(spec.parent for spec in specs if not _is_number(spec.parent.name))

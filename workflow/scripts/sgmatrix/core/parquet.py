@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sgmatrix.core.files import replacing
+
+GROUP_ROWS = 1 << 15
+"""Rows of a group from which on it is written: some MB of requests."""
 
 
 def table_from_rows(rows: Iterable[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
@@ -29,6 +33,46 @@ def table_from_rows(rows: Iterable[Mapping[str, Any]], schema: pa.Schema) -> pa.
 
 def write_parquet(table: pa.Table, path: Path) -> None:
     """Write a table with zstd; dictionaries for text only, where they make files smaller."""
-    text = [f.name for f in table.schema if pa.types.is_string(f.type)]
     with replacing(path) as neighbour:
-        pq.write_table(table, neighbour, compression="zstd", use_dictionary=text, version="2.6")
+        write_table(table, neighbour)
+
+
+def write_table(table: pa.Table, neighbour: Path) -> None:
+    """Write a table into a file in the making."""
+    pq.write_table(table, neighbour, **_options(table.schema))
+
+
+@contextlib.contextmanager
+def streaming(neighbour: Path, schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]]:
+    """Yield what appends a table to a file in the making, of which only a part is in memory.
+
+    Small tables are put together to row groups of at least `GROUP_ROWS` rows, by their order
+    alone, so that the same tables give the same bytes.
+    """
+    waiting: list[pa.Table] = []
+    rows = 0
+    with pq.ParquetWriter(neighbour, schema, **_options(schema)) as writer:
+
+        def append(table: pa.Table) -> None:
+            nonlocal rows
+            if not table.num_rows:
+                return
+            waiting.append(table.replace_schema_metadata(schema.metadata))
+            rows += table.num_rows
+            if rows >= GROUP_ROWS:
+                flush()
+
+        def flush() -> None:
+            nonlocal rows
+            if waiting:
+                writer.write_table(pa.concat_tables(waiting), row_group_size=rows)
+            waiting.clear()
+            rows = 0
+
+        yield append
+        flush()
+
+
+def _options(schema: pa.Schema) -> dict[str, Any]:
+    text = [f.name for f in schema if pa.types.is_string(f.type)]
+    return {"compression": "zstd", "use_dictionary": text, "version": "2.6"}

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
+from sgmatrix.core.errors import SgmatrixError
 from sgmatrix.core.layout import Layout
+from sgmatrix.core.schema_versions import read_dataset
 from sgmatrix.dataset.flagging import add_flag
 
 _COLUMNS = {
@@ -60,8 +59,8 @@ def _is_impossible(rate: float, ceiling: Mapping[str, Any]) -> bool:
 def read_ceilings(layout: Layout) -> dict[tuple[Any, ...], dict[str, Any]]:
     """Return the rows of `ceilings` by cell, launch, attempt and load id; none where it is not."""
     try:
-        table = pq.read_table(layout.datasets / "ceilings.parquet", partitioning=None)
-    except (OSError, pa.ArrowException):
+        table = read_dataset(layout.datasets / "ceilings.parquet", "ceilings")
+    except SgmatrixError:
         return {}
     return {
         (row["cell"], row["launch"], row["attempt"], row["load_id"]): row

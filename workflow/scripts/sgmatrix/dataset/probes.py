@@ -11,18 +11,18 @@ Source    counting argument.
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from sgmatrix.core.errors import SgmatrixError
 from sgmatrix.core.files import read_json_or_none
 from sgmatrix.core.layout import PROBE, Layout
-from sgmatrix.core.schemas import with_metadata
-from sgmatrix.core.schemas_compare import EXPERTS, EXPERTS_VERSION
+from sgmatrix.core.schema_versions import read_dataset
+from sgmatrix.core.schemas_compare import EXPERTS
+from sgmatrix.dataset.history import LeftOut
 
 _SLACK = 0.04
 """Share by which a right kernel was seen to miss the mean."""
@@ -129,12 +129,14 @@ def _most(batch: int, seen: Mapping[str, Any], settings: Mapping[str, Any]) -> f
     return min(max(shared, least + lacking), experts)
 
 
-def experts_table(layout: Layout, provenance: Mapping[str, Any]) -> pa.Table:
-    """Return the rows of all probes in the history."""
-    tables = []
+def experts_table(layout: Layout) -> tuple[pa.Table, list[LeftOut]]:
+    """Return the rows of all probes in the history, and the files that are left out."""
+    tables, left_out = [EXPERTS.empty_table()], []
     for path in sorted((layout.root / "history").glob(f"*/{PROBE}/*/experts.parquet")):
-        with contextlib.suppress(OSError, pa.ArrowException):
-            tables.append(pq.read_table(path, partitioning=None).cast(EXPERTS))
-    schema = with_metadata(EXPERTS, "experts", EXPERTS_VERSION, provenance)
-    whole = pa.concat_tables(tables) if tables else EXPERTS.empty_table()
-    return whole.replace_schema_metadata(schema.metadata)
+        try:
+            tables.append(read_dataset(path, "experts"))
+        except SgmatrixError as error:
+            why = error.facts.removeprefix(f"{path} ")
+            left_out.append(LeftOut(path.relative_to(layout.root).as_posix(), why))
+    tables = [table.replace_schema_metadata(None) for table in tables]
+    return pa.concat_tables(tables).cast(EXPERTS), left_out

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from sgmatrix.core.files import read_json, read_json_or_none
 from sgmatrix.core.layout import Layout
-from sgmatrix.dataset.collect import point_rows
+from sgmatrix.dataset.points import point_rows
 
 Row = Mapping[str, Any]
 

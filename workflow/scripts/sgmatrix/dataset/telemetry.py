@@ -6,7 +6,6 @@ is made once and kept beside its record; it is a pure function of that record.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,11 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
+import pyarrow.compute as pc
 
-from sgmatrix.core.files import read_json_or_none
+from sgmatrix.core.errors import SgmatrixError
 from sgmatrix.core.parquet import table_from_rows, write_parquet
+from sgmatrix.core.schema_versions import NewerTable, read_dataset
 from sgmatrix.core.schemas import TELEMETRY, TELEMETRY_VERSION, with_metadata
+from sgmatrix.dataset.history import Attempt
+from sgmatrix.dataset.requests import another
 from sgmatrix.node.batchlog import placed_lines
 from sgmatrix.node.telemetry.samples import Sample, read_samples
 
@@ -69,42 +71,58 @@ def phases_of(
     return Phases(times.get("started", times["asked"]), spans)
 
 
-def attempt_table(folder: Path, spec: Mapping[str, Any]) -> pa.Table:
-    """Return the telemetry of a complete attempt, and keep it beside its record."""
-    kept = folder / FILE
-    with contextlib.suppress(OSError, pa.ArrowException):  # else it is made again
-        if kept.is_file():
-            found = pq.read_table(kept, partitioning=None)
-            if found.schema.names == TELEMETRY.names:
+def attempt_table(attempt: Attempt) -> pa.Table | None:
+    """Return the telemetry of a complete attempt, and keep it beside its record.
+
+    A kept file that is damaged or another's is made again; one of a version that is newer than
+    this one knows stays as it is and is left out: None.
+    """
+    kept = attempt.folder / FILE
+    if kept.is_file():
+        try:
+            found = read_dataset(kept, "telemetry")
+            if not another(found, attempt.identity):
                 return found
-    final = read_json_or_none(folder / "teardown.json") or {}
-    points = [
-        record
-        for planned in spec["points"]
-        if (record := read_json_or_none(folder / "points" / f"{planned['load_id']}.json"))
-    ]
+        except NewerTable as error:
+            attempt.leave_out(kept, error.facts.removeprefix(f"{kept} "))
+            return None
+        except SgmatrixError:
+            pass  # it is made again
+    table = table_from_rows(_rows(attempt), TELEMETRY)
+    if attempt.final:
+        schema = with_metadata(TELEMETRY, "telemetry", TELEMETRY_VERSION, attempt.identity)
+        write_parquet(table.replace_schema_metadata(schema.metadata), kept)
+    return table
+
+
+def gpu_memory_max(table: pa.Table) -> float | None:
+    """Return the most memory in MiB that one GPU had in use; None where none was read."""
+    of_gpu = pc.and_(
+        pc.equal(table.column("source"), "gpu"), pc.equal(table.column("name"), "memory_used_mib")
+    )
+    most: float | None = pc.max(table.filter(of_gpu).column("value")).as_py()
+    return most
+
+
+def _rows(attempt: Attempt) -> list[dict[str, Any]]:
+    folder, spec = attempt.folder, attempt.spec
+    final = attempt.final or {}
+    points = [record for planned in spec["points"] if (record := attempt.point(planned["load_id"]))]
     closed = final.get("closed") or {}
     times = {**(final.get("server_times") or {}), **(closed.get("times") or {})}
-    identity = {name: spec[name] for name in ("campaign", "launch", "attempt")}
-    identity["cell"] = spec["cell"]["id"]
-    rows: list[dict[str, Any]] = []
-    if "asked" in times:
-        warmup = final.get("warmup")
-        phases = phases_of(times, warmup, points)
-        rows = [
-            {**identity, **_when(moment, phases), **value} for moment, value in _sampled(folder)
-        ]
-        rows += [
-            {**identity, **_when(moment, phases), **step, **value}
-            for moment, step, value in _logged(
-                folder, _log_parts(warmup, points), spec.get("utc_offset_s", 0)
-            )
-        ]
-    schema = with_metadata(TELEMETRY, "telemetry", TELEMETRY_VERSION, identity)
-    table = table_from_rows(rows, schema)
-    if final:
-        write_parquet(table, kept)
-    return table
+    if "asked" not in times:
+        return []
+    identity = attempt.identity
+    warmup = final.get("warmup")
+    phases = phases_of(times, warmup, points)
+    rows = [{**identity, **_when(moment, phases), **value} for moment, value in _sampled(folder)]
+    rows += [
+        {**identity, **_when(moment, phases), **step, **value}
+        for moment, step, value in _logged(
+            folder, _log_parts(warmup, points), spec.get("utc_offset_s", 0)
+        )
+    ]
+    return rows
 
 
 def _when(moment_s: float, phases: Phases) -> dict[str, Any]:

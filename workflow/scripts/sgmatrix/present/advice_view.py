@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sgmatrix.core.flags import is_barred
-from sgmatrix.present.points import Row
+from sgmatrix.dataset.figures import Row
 
 _MOST_CELLS = 3
 

@@ -11,8 +11,8 @@ from sgmatrix.analysis.root_cause import RootCause, root_cause
 from sgmatrix.core.flags import is_barred
 from sgmatrix.core.layout import Layout
 from sgmatrix.dataset.ceilings import read_ceilings
+from sgmatrix.dataset.figures import Row
 from sgmatrix.dataset.nodes import newest_node
-from sgmatrix.present.points import Row
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from sgmatrix.core.errors import Refusal
 from sgmatrix.core.files import read_json
 from sgmatrix.core.flags import flags_of
 from sgmatrix.core.layout import Layout
-from sgmatrix.dataset.collect import read_attempts
+from sgmatrix.dataset.history import read_attempts
 from sgmatrix.dataset.probes import probe_of
 from sgmatrix.present.cells import CellView, cell_views
 from sgmatrix.present.outcome import outcome

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sgmatrix.dataset.collect import Attempt
+from sgmatrix.dataset.history import Attempt
+from sgmatrix.dataset.spans import span_s
 from sgmatrix.present.clean import clean
 
 
@@ -36,10 +37,6 @@ class Outcome:
         return self.seen or self.what or ""
 
 
-def _span_s(times: dict[str, Any] | None, start: str, end: str) -> float | None:
-    return times[end] - times[start] if times and start in times and end in times else None
-
-
 def outcome(attempt: Attempt) -> Outcome | None:
     """Return how an attempt ended; None for one that is not complete, or was not needed."""
     final = attempt.final
@@ -57,23 +54,9 @@ def outcome(attempt: Attempt) -> Outcome | None:
         what=None if what is None else clean(what),
         seen=None if seen is None else clean(seen),
         line=closed.get("root_line_number") if seen else None,
-        ready_s=_span_s(final.get("server_times"), "started", "ready"),
+        ready_s=span_s(final.get("server_times"), "started", "ready"),
         advice=closed.get("advice"),
     )
-
-
-def phases_s(attempt: Attempt) -> dict[str, float]:
-    """Return the seconds that the phases of a complete attempt took; only those it had."""
-    final = attempt.final or {}
-    points = [attempt.point(point["load_id"]) or {} for point in attempt.spec["points"]]
-    walls = [point["client_wall_s"] for point in points if point.get("client_wall_s") is not None]
-    spans = {
-        "start_s": _span_s(final.get("server_times"), "started", "ready"),
-        "warmup_s": (final.get("warmup") or {}).get("took_s"),
-        "bench_s": sum(walls) if walls else None,
-        "teardown_s": _span_s((final.get("closed") or {}).get("times"), "stopping", "closed"),
-    }
-    return {name: span for name, span in spans.items() if span is not None}
 
 
 def rerun_command(campaign: str, cell: str) -> str:

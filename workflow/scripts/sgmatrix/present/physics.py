@@ -21,7 +21,7 @@ from sgmatrix.core.facts.files import HARDWARE, MODELS, hardware_file, model_fil
 from sgmatrix.core.facts.references import Reference, read_reference
 from sgmatrix.core.files import read_json_or_none
 from sgmatrix.core.layout import Layout
-from sgmatrix.dataset.collect import point_rows
+from sgmatrix.dataset.points import point_rows
 from sgmatrix.node.facts import gpu_facts
 from sgmatrix.plan.campaign import Campaign
 from sgmatrix.plan.plan import Plan, plan_record

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
-
+from sgmatrix.core.schema_versions import read_dataset
+from sgmatrix.dataset.figures import Row
 from sgmatrix.present.clean import clean
-
-Row = dict[str, Any]
 
 
 def read_points(path: Path) -> tuple[list[str], list[Row]]:
     """Return the columns and the rows of a points file; log lines in it are cleaned."""
-    table = pq.read_table(path, partitioning=None)
+    table = read_dataset(path, "points")
     rows = table.to_pylist()
     for row in rows:
         row["detail"] = None if row["detail"] is None else clean(row["detail"])
@@ -43,12 +40,6 @@ def csv_text(columns: Sequence[str], rows: Iterable[Row]) -> str:
     writer.writerow(columns)
     writer.writerows([_text(row.get(column)) for column in columns] for row in rows)
     return out.getvalue()
-
-
-def measured(row: Row, column: str) -> float | None:
-    """Return a number that was measured: finite and not null."""
-    value = row.get(column)
-    return float(value) if value is not None and math.isfinite(value) else None
 
 
 def ok_ratio(rows: Iterable[Row]) -> float | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sgmatrix.core.flags import Kind, is_barred
-from sgmatrix.present.points import Row
+from sgmatrix.dataset.figures import Row
 
 _SHOWN = {"output_tok_s": "output tok/s", "total_tok_s": "total tok/s", "tpot_ms": "TPOT ms"}
 _OWN = {"output_tok_s": "output_tok_s", "total_tok_s": "total_tok_s", "tpot_ms": "tpot_ms_mean"}

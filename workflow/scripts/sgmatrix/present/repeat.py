@@ -8,7 +8,7 @@ from pathlib import Path
 from sgmatrix.analysis.agreement import Agreement, Repeated, repeated_launches
 from sgmatrix.core.files import write_json
 from sgmatrix.core.layout import Layout
-from sgmatrix.dataset.collect import point_rows
+from sgmatrix.dataset.points import point_rows
 from sgmatrix.plan.plan import Plan
 
 

@@ -22,12 +22,14 @@ from sgmatrix.core.flags import is_barred
 from sgmatrix.core.reasons import REASONS
 from sgmatrix.core.redact import redact
 from sgmatrix.core.schemas import points_schema
-from sgmatrix.dataset.collect import Attempt
+from sgmatrix.dataset.figures import Row, measured
+from sgmatrix.dataset.history import Attempt
+from sgmatrix.dataset.spans import phases_s
 from sgmatrix.dataset.telemetry import attempt_table
 from sgmatrix.present.clean import clean, clean_tail
-from sgmatrix.present.outcome import Outcome, outcome, phases_s, rerun_command
-from sgmatrix.present.points import Row, csv_text, measured, ok_ratio
-from sgmatrix.present.system_metrics import system_metrics
+from sgmatrix.present.outcome import Outcome, outcome, rerun_command
+from sgmatrix.present.points import csv_text, ok_ratio
+from sgmatrix.present.system_metrics import Reading, system_metrics
 
 BY_CONCURRENCY = (
     "output_tok_s",
@@ -277,13 +279,15 @@ def attempt_run(attempt: Attempt) -> Run | None:
         tags={name: text for name, text in tags.items() if text},
         metrics=(
             *launch_metrics(points, phases_s(attempt), end_ms),
-            *(
-                Value(one.key, one.value, one.time_ms, one.step)
-                for one in system_metrics(attempt_table(attempt.folder, spec))
-            ),
+            *(Value(one.key, one.value, one.time_ms, one.step) for one in _telemetry(attempt)),
         ),
         files=_files(attempt, points),
     )
+
+
+def _telemetry(attempt: Attempt) -> Sequence[Reading]:
+    table = attempt_table(attempt)
+    return () if table is None else system_metrics(table)
 
 
 def attempt_runs(attempts: Sequence[Attempt]) -> list[Run]:

@@ -8,8 +8,9 @@ from typing import Any, TextIO
 
 from sgmatrix.core.files import read_json
 from sgmatrix.core.layout import Layout
-from sgmatrix.dataset.collect import point_rows
-from sgmatrix.present.cells import CellView, Figure, cell_views
+from sgmatrix.dataset.figures import Figure
+from sgmatrix.dataset.points import point_rows
+from sgmatrix.present.cells import CellView, cell_views
 from sgmatrix.present.comparisons import comparison_lines
 
 HEAD = ("cell", "status", "points", "tok/s", "at", "TPOT ms", "at 1", "flags")

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from sgmatrix.core.errors import SgmatrixError
 from sgmatrix.core.files import read_json, replacing, write_json
 from sgmatrix.core.layout import Layout
-from sgmatrix.dataset.collect import read_attempts
+from sgmatrix.dataset.history import read_attempts
 from sgmatrix.present.runs import Run, attempt_runs
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from sgmatrix.core.layout import Layout
 from sgmatrix.core.parquet import table_from_rows, write_parquet
 from sgmatrix.core.schemas import with_metadata
 from sgmatrix.core.schemas_ceiling import CEILINGS, CEILINGS_VERSION
-from sgmatrix.dataset.collect import read_attempts
+from sgmatrix.dataset.history import read_attempts
 from sgmatrix.dataset.probes import probe_of
 
 

@@ -12,7 +12,8 @@ import pyarrow as pa
 from sgmatrix.core.errors import Refusal, SgmatrixError
 from sgmatrix.core.files import replacing
 from sgmatrix.core.parquet import table_from_rows, write_parquet
-from sgmatrix.core.schemas import REFERENCES, REFERENCES_VERSION, with_metadata
+from sgmatrix.core.schemas import with_metadata
+from sgmatrix.core.schemas_references import REFERENCES, REFERENCES_VERSION
 from sgmatrix.load.foreign.reader import Found, read_file, results
 from sgmatrix.load.foreign.row import reference_row
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sgmatrix.core.schemas import REFERENCES
+from sgmatrix.core.schemas_references import REFERENCES
 from sgmatrix.load.foreign import values
 from sgmatrix.load.foreign.aliases import REQUIRED, Alias, table
 from sgmatrix.load.foreign.doubts import doubts

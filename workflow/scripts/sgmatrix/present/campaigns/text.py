@@ -8,8 +8,8 @@ from typing import Any
 from sgmatrix.analysis.ab.inputs import less_is_better
 from sgmatrix.analysis.campaigns.provenance import Change
 from sgmatrix.analysis.campaigns.table import METRICS
+from sgmatrix.dataset.figures import offered
 from sgmatrix.present.campaigns.compared import Compared
-from sgmatrix.present.cells import offered
 from sgmatrix.present.clean import clean
 from sgmatrix.present.comparisons import effect_text, interval_text
 

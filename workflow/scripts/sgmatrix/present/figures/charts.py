@@ -8,12 +8,12 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sgmatrix.present.cells import CellView, Figure, LoadPoint, Workload
+from sgmatrix.dataset.figures import Figure, LoadPoint, Row, Workload
+from sgmatrix.present.cells import CellView
 from sgmatrix.present.figures.curves import Curve, Mark, draw
 from sgmatrix.present.figures.levers import Entry, Look, Panel, Shared
 from sgmatrix.present.figures.palette import MUTED, PAGE
 from sgmatrix.present.figures.pareto import draw_pareto, front
-from sgmatrix.present.points import Row
 
 
 @dataclass(frozen=True)

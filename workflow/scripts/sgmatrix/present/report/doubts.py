@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sgmatrix.core.flags import Flag, flags_of
-from sgmatrix.present.cells import CellView, offered
+from sgmatrix.dataset.figures import Row, offered
+from sgmatrix.present.cells import CellView
 from sgmatrix.present.outcome import Outcome
-from sgmatrix.present.points import Row
 
 
 def failure_lines(cell: CellView) -> list[tuple[str, Outcome]]:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sgmatrix.core.flags import flags_of
-from sgmatrix.present.cells import CellView, Figure, LoadPoint, Workload
+from sgmatrix.dataset.figures import Figure, LoadPoint, Workload
+from sgmatrix.present.cells import CellView
 
 
 @dataclass(frozen=True)

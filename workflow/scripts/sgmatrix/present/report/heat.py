@@ -11,9 +11,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sgmatrix.present.cells import CellView, LoadPoint, Workload, offered
+from sgmatrix.dataset.figures import LoadPoint, Row, Workload, offered
+from sgmatrix.present.cells import CellView
 from sgmatrix.present.figures.levers import Axes, by_influence
-from sgmatrix.present.points import Row
 from sgmatrix.present.report.numbers import number
 
 _FULL = math.log(1.5)

@@ -14,10 +14,11 @@ from sgmatrix.analysis.agreement import repeated_launches
 from sgmatrix.core.files import read_json, write_text
 from sgmatrix.core.layout import Layout
 from sgmatrix.core.reasons import REASONS
-from sgmatrix.dataset.collect import read_attempts
+from sgmatrix.dataset.figures import Row, offered
+from sgmatrix.dataset.history import read_attempts
 from sgmatrix.present.advice_view import advice_views
 from sgmatrix.present.ceilings import ceilings_section, share_text
-from sgmatrix.present.cells import cell_views, offered
+from sgmatrix.present.cells import cell_views
 from sgmatrix.present.comparisons import (
     comparison_between,
     comparison_views,
@@ -31,7 +32,7 @@ from sgmatrix.present.figures.levers import share_out
 from sgmatrix.present.ledger_view import ledger_rows
 from sgmatrix.present.oea_view import whole_percent
 from sgmatrix.present.outcome import outcome, rerun_command
-from sgmatrix.present.points import Row, csv_text, read_points
+from sgmatrix.present.points import csv_text, read_points
 from sgmatrix.present.profile_view import HEAD, profile_views
 from sgmatrix.present.references import reference_views
 from sgmatrix.present.repeat import headline_metrics, noise_text, percent_text

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sgmatrix.dataset.collect import Attempt
+from sgmatrix.dataset.history import Attempt
+from sgmatrix.dataset.spans import phases_s
 from sgmatrix.present.estimate import clock
-from sgmatrix.present.outcome import phases_s
 
 NAMES = {
     "start_s": "start",

@@ -7,10 +7,10 @@ from typing import Any
 
 from sgmatrix.core.files import read_json_or_none
 from sgmatrix.core.layout import Layout
-from sgmatrix.dataset.collect import Attempt
+from sgmatrix.dataset.figures import Row
+from sgmatrix.dataset.history import Attempt
 from sgmatrix.dataset.nodes import newest_node
 from sgmatrix.load.node_probe import told
-from sgmatrix.present.points import Row
 
 
 def provenance(
