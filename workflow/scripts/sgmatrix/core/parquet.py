@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from sgmatrix.core.files import replacing
 
-GROUP_ROWS = 1 << 15
+GROUP_ROWS = 1 << 14
 """Rows of a group from which on it is written: some MB of requests."""
 
 

@@ -14,7 +14,7 @@ from sgmatrix.core.errors import SgmatrixError
 from sgmatrix.core.schema_versions import read_dataset
 from sgmatrix.dataset.history import Attempt
 
-_AHEAD = 4
+_AHEAD = 12
 """Files that are read while one is written: reading and writing share two CPUs well."""
 
 
