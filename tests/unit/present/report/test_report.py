@@ -381,6 +381,14 @@ def test_what_is_no_longer_planned_is_no_current_point(tmp_path):
     assert "2 points of earlier or interrupted attempts, or no longer planned" in page.text
 
 
+def test_a_file_that_was_not_read_is_named(told):
+    (told.layout.attempt("tp2", "1", 1) / "teardown.json").write_text('{"status": "o')
+    page = page_of(told)
+
+    assert "1 file of the history was not read (which)" in page.text
+    assert "Not read: 1 file of the history history/tp2/launch-1/1/teardown.json " in page.text
+
+
 def test_a_base_that_failed_leaves_nothing_to_compare_with(tmp_path):
     history = Finished(tmp_path, campaign(axes=TWO))
     history.rejected("tp1", root="error: unrecognized arguments")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sgmatrix.analysis.agreement import repeated_launches
-from sgmatrix.core.files import read_json, write_text
+from sgmatrix.core.files import read_json, read_json_or_none, write_text
 from sgmatrix.core.layout import Layout
 from sgmatrix.core.reasons import REASONS
 from sgmatrix.dataset.figures import Row, offered
@@ -103,6 +103,7 @@ def render(layout: Layout, points: Path) -> tuple[str, str]:
             several_launches=len({row["launch"] for row in rows}) > 1,
             several_workloads=len({_workload(row) for row in current}) > 1,
             doubts=doubts(cells),
+            left_out=(read_json_or_none(layout.left_out) or {}).get("left_out", []),
             comparisons=comparisons,
             ceilings=ceilings_section(layout, current),
             advice=advice_views(plan, current),
