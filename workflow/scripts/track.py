@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 def main(job: "Snakemake") -> None:
     with job_log(job.log[0]):
-        from sgmatrix.present.track import track
+        from sgmatrix.present.tracking.track import track
 
-        track(Layout(Path(job.params.root)), Path(job.params.database), Path(job.output[0]))
+        track(Layout(Path(job.params.root)), job.params.asked, Path(job.output[0]))
 
 
 if __name__ == "__main__":

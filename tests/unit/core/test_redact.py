@@ -140,3 +140,12 @@ def test_words_that_only_begin_like_a_token_stay():
 )
 def test_a_secret_in_a_command_line_of_one_text_is_known_by_the_name_before_it(text, want):
     assert redact_prose(text) == want
+
+
+def test_what_the_environment_holds_as_a_secret_is_masked_without_its_name(monkeypatch):
+    monkeypatch.setenv("HF_TOKEN", "SENTINEL-held-word")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://me:SENTINEL%2Duri@host:5000/x")
+    monkeypatch.setenv("SHORT_TOKEN", "short")
+    text = "ValueError: SENTINEL-held-word, SENTINEL-uri, SENTINEL%2Duri; a short one"
+
+    assert redact_text(text) == "ValueError: ***, ***, ***; a short one"

@@ -42,11 +42,12 @@ def empty_database(tmp_path_factory) -> Iterator[Path]:
 
     No test asks whether a commit reached the disk, so none waits for it.
     """
-    from sgmatrix.present.track import _client, _without_fsync
+    from sgmatrix.present.tracking.connection import connect, without_fsync
+    from sgmatrix.present.tracking.target import Target
 
     file = tmp_path_factory.mktemp("mlflow") / "mlflow.db"
-    with _without_fsync():
-        _client(file)
+    with without_fsync():
+        connect(Target(f"sqlite:///{file}", str(file), file))
         yield file
 
 

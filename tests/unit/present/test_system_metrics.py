@@ -7,7 +7,7 @@ import pytest
 
 from sgmatrix.core.parquet import table_from_rows
 from sgmatrix.core.schemas import TELEMETRY
-from sgmatrix.present.system_metrics import system_metrics
+from sgmatrix.present.tracking.system_metrics import system_metrics
 
 BEGAN_S = 1_790_000_000
 

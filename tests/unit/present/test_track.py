@@ -16,12 +16,22 @@ from sgmatrix.core.clock import parse_utc
 from sgmatrix.core.errors import SgmatrixError
 from sgmatrix.core.files import read_json, write_json
 from sgmatrix.core.version import HARNESS_VERSION
-from sgmatrix.present import track as module
-from sgmatrix.present.runs import launch_metrics
-from sgmatrix.present.track import track
+from sgmatrix.present.tracking import connection, synchronise
+from sgmatrix.present.tracking.curves import curves_png
+from sgmatrix.present.tracking.metrics import Value, launch_metrics
+from sgmatrix.present.tracking.target import Target
+from sgmatrix.present.tracking.track import track_to
 
 CRASH = "page_table_1_flattened"
 SCRIPTS = Path(__file__).parents[3] / "workflow" / "scripts"
+
+
+def at(database):
+    return Target(f"sqlite:///{database}", str(database), database)
+
+
+def track(layout, database, record):
+    track_to(at(database), layout, record)
 
 
 class Seen:
@@ -286,7 +296,7 @@ def test_the_commit_is_told_and_another_commit_is_no_other_result(
     told, database, record, monkeypatch
 ):
     for commit in ("a" * 40, "b" * 40):
-        monkeypatch.setattr(module, "_commit", lambda commit=commit: commit)
+        monkeypatch.setattr(synchronise, "commit", lambda commit=commit: commit)
         track(told.layout, database, record)
 
     tags = Seen(database).run(cell="tp1").data.tags
@@ -375,8 +385,8 @@ def test_a_study_in_the_trash_is_named_with_the_way_out(seen, told, database, re
 def test_a_second_job_waits_for_the_first_and_says_so_when_it_waits_too_long(
     told, database, record, monkeypatch
 ):
-    monkeypatch.setattr(module, "LOCK_WAIT_S", 0.1)
-    with module._locked(database), pytest.raises(SgmatrixError) as caught:
+    monkeypatch.setattr(connection, "LOCK_WAIT_S", 0.1)
+    with connection.locked(at(database), database.parent), pytest.raises(SgmatrixError) as caught:
         track(told.layout, database, record)
 
     assert caught.value.code == "tracking_busy"
@@ -390,11 +400,13 @@ def test_jobs_of_several_campaigns_may_begin_on_a_fresh_database_in_a_folder_wit
     database = other.parent / "mlflow.db"
     code = (
         "import sys; from pathlib import Path; from sgmatrix.core.layout import Layout; "
-        "from sgmatrix.present.track import track; "
-        "track(Layout(Path(sys.argv[1])), Path(sys.argv[2]), Path(sys.argv[1]) / 'tracking.json')"
+        "from sgmatrix.present.tracking.track import track; "
+        "track(Layout(Path(sys.argv[1])), sys.argv[2], Path(sys.argv[1]) / 'tracking.json')"
     )
     jobs = [
-        subprocess.Popen([sys.executable, "-c", code, str(root), str(database)], cwd=SCRIPTS)
+        subprocess.Popen(
+            [sys.executable, "-c", code, str(root), f"sqlite:///{database}"], cwd=SCRIPTS
+        )
         for root in (told.layout.root, other)
     ]
 
@@ -402,3 +414,77 @@ def test_jobs_of_several_campaigns_may_begin_on_a_fresh_database_in_a_folder_wit
     assert [len(Seen(database, study).runs()) for study in ("tests", "another study")] == [3, 3]
     leftovers = {file.name for file in database.parent.glob("*mlflow*")}
     assert leftovers == {"mlflow.db", ".mlflow.db.lock"}
+
+
+def test_curves_of_several_workloads_do_not_mix():
+    point = {"status": "ok", "asked": 8, "completed": 8, "validity": "valid", "concurrency": 1}
+    points = [
+        {**point, "load_id": "c0001-i16-o4-random", "output_tok_s": 64.0},
+        {**point, "load_id": "c0001-i512-o4-random", "output_tok_s": 9.0},
+    ]
+    values = {one.key: one.value for one in launch_metrics(points, {}, end_ms=1)}
+
+    assert values["by_concurrency/i16-o4-random/output_tok_s"] == 64.0
+    assert values["by_concurrency/i512-o4-random/output_tok_s"] == 9.0
+
+
+def test_the_peak_stands_beside_its_ceiling():
+    point = {"status": "ok", "asked": 8, "completed": 8, "validity": "valid"}
+    points = [
+        {**point, "concurrency": 1, "output_tok_s": 64.0, "practical_ratio": 0.9},
+        {**point, "concurrency": 2, "output_tok_s": 100.0, "practical_ratio": 0.5},
+    ]
+    values = {one.key: one.value for one in launch_metrics(points, {}, end_ms=1)}
+
+    assert values["summary/ceiling_fraction"] == 0.5
+
+
+def test_a_run_shows_its_prompts_its_points_and_a_picture(shown):
+    run = shown.run(cell="tp2")
+    (used,) = run.inputs.dataset_inputs
+    source = json.loads(used.dataset.source)
+
+    assert (source["dataset"], source["input_len"], source["output_len"]) == ("random-ids", 16, 4)
+    assert "| c0002-i16-o4-random-ids | 125.0 |" in run.data.tags["mlflow.note.content"]
+    folder = Path(run.info.artifact_uri.removeprefix("file://"))
+    assert (folder / "curves.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_picture_of_the_same_numbers_has_the_same_bytes():
+    values = [Value("by_concurrency/output_tok_s", 60.0 * n, 1, n) for n in (1, 2)]
+
+    assert curves_png(values) == curves_png(values)
+    assert curves_png(values) != curves_png(values[:1])
+    assert curves_png([Value("phase/start_s", 1.0, 1, 0)]) is None
+
+
+def test_a_long_lever_is_cut_and_no_metric_is_lost(told, database, record):
+    folder = told.layout.attempt("tp1", "1", 1)
+    spec = read_json(folder / "spec.json")
+    spec["cell"]["axes_text"]["parallelism"] = "x" * 9000
+    write_json(folder / "spec.json", spec)
+    track(told.layout, database, record)
+    run = Seen(database).run(cell="tp1")
+
+    assert len(run.data.params["parallelism"]) == 300
+    assert run.data.metrics["summary/peak_output_tok_s"] == 100.0
+
+
+def test_the_page_of_all_cells_is_stored_once(seen, told, database, record):
+    track(told.layout, database, record)
+    tags = seen.client.get_experiment(seen.experiment.experiment_id).tags
+    (name,) = [name for name in tags if name.startswith("mlflow.sharedViewState.")]
+
+    assert read_json(record)["page"].endswith(f"viewStateShareKey={name.rpartition('.')[2]}")
+    assert tags["mlflow.experimentKind"] == "custom_model_development"
+
+
+def test_the_report_is_one_run_whose_page_is_replaced(told, database, record):
+    page = told.layout.root / "report" / "index.html"
+    page.parent.mkdir(exist_ok=True)
+    for text in ("first", "second", "second"):
+        page.write_text(text)
+        track(told.layout, database, record)
+    seen = Seen(database)
+
+    assert seen.text(seen.run(kind="report"), "report.html") == "second"

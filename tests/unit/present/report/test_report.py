@@ -385,7 +385,7 @@ def test_a_file_that_was_not_read_is_named(told):
     (told.layout.attempt("tp2", "1", 1) / "teardown.json").write_text('{"status": "o')
     page = page_of(told)
 
-    assert "1 file of the history was not read (which)" in page.text
+    assert "1 file of the history was not read ( which )" in page.text
     assert "Not read: 1 file of the history history/tp2/launch-1/1/teardown.json " in page.text
 
 

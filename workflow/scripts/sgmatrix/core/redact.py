@@ -1,10 +1,12 @@
-"""Secrets never reach a record: values are masked by the name that they carry."""
+"""Secrets never reach a record: masked by the name that they carry, or as what this shell holds."""
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
+from urllib.parse import unquote
 
 MASK = "***"
 
@@ -20,6 +22,8 @@ _SECRET_VALUE = re.compile(
     r"\b(?:hf_[A-Za-z0-9]{10,}|sk-[A-Za-z0-9_-]{16,}|gh[pousr]_[A-Za-z0-9]{16,}|"
     r"glpat-[A-Za-z0-9_-]{16,}|AKIA[A-Z0-9]{12,})"
 )
+_SHORTEST = 8
+"""Characters: a shorter value would be found in words that are no secret."""
 _USERINFO = re.compile(r"(?<=://)[^/@\s]+@")
 # `api_key=`, `"api_key": `, `--api-key `, `Authorization: `
 _NAME = re.compile(r"(?P<flag>--)?(?P<name>[A-Za-z_][\w-]*)(?:[\"']?\s*[=:]\s*|(?(flag)\s+|(?!)))")
@@ -40,9 +44,30 @@ def has_secret(text: str) -> bool:
     return bool(_SECRET_VALUE.search(text))
 
 
+def _held() -> Iterator[str]:
+    """Yield the secrets that this process holds in its environment, by the variables' names."""
+    for name, text in os.environ.items():
+        if "://" in text and "@" in text:
+            login = text.partition("://")[2].partition("/")[0].rpartition("@")[0]
+            words = login.partition(":")[2]
+            found = {words, unquote(words)}
+        elif is_secret_name(name) and not name.startswith("SGMATRIX_"):
+            found = {text}
+        else:
+            continue
+        yield from (one for one in found if len(one) >= _SHORTEST)
+
+
 def redact_text(text: str) -> str:
-    """Take tokens of known forms, and user names and passwords of URLs, out of a text."""
-    return _SECRET_VALUE.sub(MASK, _USERINFO.sub(f"{MASK}@", text))
+    """Take secrets out of a text that has no names.
+
+    They are tokens of known forms, user names and passwords of URLs, and what stands in this
+    process's environment under the name of a secret: a server may print it without its name.
+    """
+    masked = _SECRET_VALUE.sub(MASK, _USERINFO.sub(f"{MASK}@", text))
+    for secret in _held():
+        masked = masked.replace(secret, MASK)
+    return masked
 
 
 def redact_prose(text: str) -> str:

@@ -96,6 +96,7 @@ def _open(workflow: Any) -> Session | CampaignsSession:
         ) from None
     if options.base is not None or options.other is not None:
         return CampaignsSession(options)  # reads no campaign file
+    options.tracking_target()
     campaign = read_campaign(files[0])
     layout = Layout(Path("results") / campaign.campaign)
     check_place(layout.root)

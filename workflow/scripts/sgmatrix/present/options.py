@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from sgmatrix.plan.profiles import AskedProfile
+from sgmatrix.present.tracking.target import find_target
 
 
 class Options(BaseModel):
@@ -30,6 +32,17 @@ class Options(BaseModel):
     """The campaign, or folder, that is compared with it."""
     bound_percent: float = Field(1.0, gt=0, le=50)
     """Difference below which both campaigns are as good, in %; only `compare` uses it."""
+
+    tracking_uri: str | None = None
+    """An MLflow server or a database instead of results/mlflow.db."""
+
+    def tracking_target(self) -> str:
+        """Return where runs are tracked to, without user name and password.
+
+        Raises:
+            SgmatrixError: `config_rejected`.
+        """
+        return find_target(self.tracking_uri, os.environ).public
 
     def profile(self) -> AskedProfile | None:
         if self.cell is None:

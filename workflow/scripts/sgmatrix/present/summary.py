@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any, TextIO
 
-from sgmatrix.core.files import read_json
+from sgmatrix.core.files import read_json, read_json_or_none
 from sgmatrix.core.layout import Layout
 from sgmatrix.dataset.figures import Figure
 from sgmatrix.dataset.points import point_rows
@@ -53,7 +53,12 @@ def print_summary(layout: Layout, out: TextIO | None = None) -> None:
     report = layout.root / "report" / "index.html"
     database = layout.root.parent / "mlflow.db"
     out.write(f"\nreport  {report if report.exists() else 'when the campaign is complete'}\n")
-    out.write(f"MLflow  {database}  (make ui)\n\n" if database.exists() else "\n")
+    told = read_json_or_none(layout.root / "tracking.json") or {}
+    server = str(told.get("target", ""))
+    if server.startswith("http"):
+        out.write(f"MLflow  {server}/{told.get('page', '')}\n\n")
+    else:
+        out.write(f"MLflow  {database}  (make ui)\n\n" if database.exists() else "\n")
     for line in lines:
         texts = [
             text.ljust(width) if i in _TEXT_COLUMNS else text.rjust(width)

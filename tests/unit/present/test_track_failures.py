@@ -1,0 +1,169 @@
+"""A target that is down, hangs or refuses: one line, in bounded time, and nothing half current."""
+
+import contextlib
+import http.server
+import shutil
+import socket
+import sqlite3
+import threading
+
+import pytest
+from mlflow import MlflowClient
+
+from sgmatrix.core.errors import SgmatrixError
+from sgmatrix.present.tracking import connection, track
+from sgmatrix.present.tracking.failures import failure
+from sgmatrix.present.tracking.target import Target, find_target
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch):
+    for name in ("MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "1")
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    quick = {"MLFLOW_HTTP_REQUEST_TIMEOUT": "1", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0"}
+    monkeypatch.setattr(connection, "_FIRST_CALL", quick)
+
+
+@contextlib.contextmanager
+def answering(status):
+    """A server that says `status` to everything."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.send_response(status)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        do_GET = do_POST  # noqa: N815
+
+        def log_message(self, *arguments):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def refusal(told, uri):
+    record = told.layout.root / "tracking.json"
+    with pytest.raises(SgmatrixError) as caught:
+        track.track_to(find_target(None, {"MLFLOW_TRACKING_URI": uri}), told.layout, record)
+    assert not record.exists()
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_server_that_is_down_is_named_with_the_command_that_replays(told):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))  # bound and not listening: refused
+        port = free.getsockname()[1]
+        text = refusal(told, f"http://127.0.0.1:{port}")
+
+    assert f"http://127.0.0.1:{port} cannot be reached" in text
+    assert "snakemake track; the results and the report are complete" in text
+
+
+def test_a_server_that_never_answers_is_given_up(told):
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))
+        deaf.listen(8)
+        text = refusal(told, f"http://127.0.0.1:{deaf.getsockname()[1]}")
+
+    assert "does not answer in time" in text
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (401, "refuses the user name or password"),
+        (403, "does not let this user write"),
+        (500, "answers with errors (500)"),
+        (404, "is no MLflow server, or refuses (404)"),
+    ],
+)
+def test_a_server_that_refuses_is_told_apart(told, status, words):
+    with answering(status) as uri:
+        text = refusal(told, uri.replace("//", "//me:SENTINEL-word@"))
+
+    assert words in text
+    assert "SENTINEL" not in text
+
+
+def test_a_locked_database_is_waited_for_again(told, database, monkeypatch):
+    calls = []
+
+    def busy(self, *arguments, **named):
+        calls.append(1)
+        if len(calls) < 3:
+            raise sqlite3.OperationalError("database is locked")
+        return whole(self, *arguments, **named)
+
+    whole = MlflowClient.log_batch
+    monkeypatch.setattr(MlflowClient, "log_batch", busy)
+    record = told.layout.root / "tracking.json"
+    track.track_to(Target(f"sqlite:///{database}", "db", database), told.layout, record)
+
+    assert record.exists() and len(calls) == 3 + 2
+    client = MlflowClient(f"sqlite:///{database}")
+    runs = client.search_runs([client.get_experiment_by_name("tests").experiment_id])
+    assert sum(run.data.tags.get("bench.current") == "true" for run in runs) == 3
+
+
+def test_a_database_that_stays_locked_is_named(told, database, monkeypatch):
+    def busy(*arguments, **named):
+        raise sqlite3.OperationalError("database is locked")
+
+    monkeypatch.setattr(MlflowClient, "log_batch", busy)
+    text = refusal(told, f"sqlite:///{database}")
+
+    assert "is kept locked by another program" in text
+
+
+def test_a_folder_that_is_none_is_one_line(told):
+    place = told.layout.root.parent / "file"
+    place.write_text("")
+    text = refusal(told, f"sqlite:///{place}/mlflow.db")
+
+    assert text.startswith("tracking_failed: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("(sqlite3.OperationalError) attempt to write a readonly database", "cannot be written"),
+        ("[Errno 30] Read-only file system: 'x'", "cannot be written"),
+        ("No module named 'psycopg2'", "needs the Python package psycopg2"),
+        ("Detected out-of-date database schema (found", "another version of MLflow"),
+        ("boom password=SENTINEL-word", "boom password=***"),
+    ],
+)
+def test_errors_of_a_database_say_what_to_do(text, words):
+    line = str(failure(RuntimeError(text + "\nmore"), Target("sqlite:///x", "x")))
+
+    assert words in line and "SENTINEL" not in line and "\n" not in line
+
+
+def test_results_that_were_moved_have_their_artifacts_beside_them(told, database, tmp_path):
+    record = told.layout.root / "tracking.json"
+    track.track_to(Target(f"sqlite:///{database}", "db", database), told.layout, record)
+    moved = tmp_path / "elsewhere"
+    shutil.move(database.parent, moved)
+    layout = type(told.layout)(moved / told.layout.root.name)
+    there = moved / "mlflow.db"
+    track.track_to(Target(f"sqlite:///{there}", "db", there), layout, layout.root / "tracking.json")
+
+    client = MlflowClient(f"sqlite:///{there}")
+    experiment = client.get_experiment_by_name("tests")
+    assert experiment.artifact_location == (moved / "mlartifacts").as_uri()
+    runs = client.search_runs([experiment.experiment_id], "tags.bench.kind = 'cell'")
+    assert len(runs) == 3
+    for run in runs:
+        names = {one.path for one in client.list_artifacts(run.info.run_id)}
+        assert {"argv.json", "cell.yaml", "points.csv", "server.log"} <= names
