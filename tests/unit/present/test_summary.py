@@ -55,12 +55,12 @@ def test_a_superseded_attempt_does_not_count(told):
     assert lines_of(told)["tp4"]["points"] == "2/2"
 
 
-def test_the_printed_table_is_aligned_and_says_where_everything_is(written):
+def test_the_printed_table_is_aligned_and_says_where_everything_is(told):
     out = io.StringIO()
-    (written.layout.root / "report").mkdir(exist_ok=True)
-    (written.layout.root / "report/index.html").write_text("")
-    (written.layout.root.parent / "mlflow.db").write_text("")
-    print_summary(written.layout, out)
+    (told.layout.root / "report").mkdir(exist_ok=True)
+    (told.layout.root / "report/index.html").write_text("")
+    (told.layout.root.parent / "mlflow.db").write_text("")
+    print_summary(told.layout, out)
     text = out.getvalue()
     table = text.strip("\n").split("\n\n")[-1].splitlines()
 
@@ -77,8 +77,8 @@ def test_the_printed_table_is_aligned_and_says_where_everything_is(written):
         "flags",
     ]
     assert [line.index("/2") for line in table[1:]] == [table[1].index("/2")] * 3
-    assert f"report  {written.layout.root}/report/index.html" in text
-    assert f"MLflow  {written.layout.root.parent}/mlflow.db" in text
+    assert f"report  {told.layout.root}/report/index.html" in text
+    assert f"MLflow  {told.layout.root.parent}/mlflow.db" in text
 
 
 def test_without_a_plan_there_is_nothing_to_say(tmp_path):

@@ -1,0 +1,131 @@
+"""How long tracking takes: a finished history of many runs into a fresh target, then again.
+
+    python -m perf.tracking --runs-count 1000 --backend sqlite
+    python -m perf.tracking --runs-count 1000 --backend server     # PostgreSQL behind MLflow
+
+A run has some 40 metrics and 30 params, a note, its prompts and five files. Run it with
+PYTHONPATH=tests:workflow/scripts; the server needs PostgreSQL 15 as Debian installs it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import platform
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+
+from mlflow_server import serving
+from sgmatrix.present.tracking.connection import connect, locked
+from sgmatrix.present.tracking.experiment import ARTIFACTS, study_experiment
+from sgmatrix.present.tracking.metrics import Value
+from sgmatrix.present.tracking.runs import Prompts, Run
+from sgmatrix.present.tracking.synchronise import synchronise
+from sgmatrix.present.tracking.target import Target, find_target
+
+POSTGRES = Path("/usr/lib/postgresql/15/bin")
+BEGAN_MS = 1_795_000_000_000
+
+
+def made_up_run(number: int) -> Run:
+    """Return a run of 40 metrics and 30 params."""
+    begin = BEGAN_MS + 120_000 * number
+    names = ("output_tok_s", "ttft_ms_p50", "ttft_ms_p99", "tpot_ms_p50", "tpot_ms_p99")
+    curves = [
+        Value(f"by_concurrency/{name}", float(number + step), begin + step, step)
+        for name in names
+        for step in (1, 2, 4, 8, 16, 32, 64)
+    ]
+    once = [Value(f"summary/figure_{i}", float(i), begin, 0) for i in range(5)]
+    return Run(
+        key=f"perf/cell-{number}/1",
+        attempt=1,
+        current=True,
+        name=f"cell-{number}",
+        ok=True,
+        start_ms=begin,
+        end_ms=begin + 60_000,
+        params={f"lever_{i}": f"value-{number}-{i}" for i in range(30)},
+        tags={"bench.kind": "cell", "bench.campaign": "perf", "mlflow.note.content": "x" * 800},
+        metrics=(*curves, *once),
+        files=dict.fromkeys(("argv.json", "cell.yaml", "server.log"), "line of text\n" * 100)
+        | {"points.csv": "a,b\n" * 20},
+        prompts=(Prompts("i256-o128-random", "0123456789abcdef", "{}"),),
+    )
+
+
+def seconds(target: Target, folder: Path, runs: list[Run]) -> float:
+    """Return how long one synchronisation takes, from the lock to the last tag."""
+    start = time.perf_counter()
+    with locked(target, folder):
+        client = connect(target)
+        experiment = study_experiment(client, target, "perf", folder / ARTIFACTS)
+        at_once = 4 if target.is_server else 1
+        synchronise(client, experiment.experiment_id, "perf", runs, at_once=at_once)
+    return time.perf_counter() - start
+
+
+@contextlib.contextmanager
+def postgres() -> Iterator[str]:
+    """Yield the URI of a fresh PostgreSQL, which does not run as root."""
+    folder = Path(tempfile.mkdtemp(prefix="sgmatrix-postgres-", dir="/tmp"))
+    user = "postgres" if os.getuid() == 0 else None
+    if user:
+        shutil.chown(folder, user)
+    data = folder / "data"
+
+    def call(name: str, *words: str) -> None:
+        command = [str(POSTGRES / name), "-D", str(data), *words]
+        subprocess.run(command, check=True, cwd=folder, user=user, stdout=subprocess.DEVNULL)
+
+    call("initdb", "-U", "mlflow", "-A", "trust")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={folder}"
+    call("pg_ctl", "-w", "-l", str(folder / "log"), "-o", options, "start")
+    try:
+        yield f"postgresql+psycopg2://mlflow@127.0.0.1:{port}/postgres"
+    finally:
+        call("pg_ctl", "-w", "-m", "immediate", "stop")
+        shutil.rmtree(folder)
+
+
+@contextlib.contextmanager
+def target(backend: str, folder: Path) -> Iterator[Target]:
+    """Yield a fresh target of that kind."""
+    if backend == "sqlite":
+        yield find_target(f"sqlite:///{folder / 'mlflow.db'}", {})
+        return
+    with postgres() as uri, serving(uri, artifacts=folder / "artifacts") as address:
+        yield find_target(address, {})
+
+
+def main() -> None:
+    asked = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    asked.add_argument("--runs-count", type=int, default=1000)
+    asked.add_argument("--backend", choices=("sqlite", "server"), default="sqlite")
+    given = asked.parse_args()
+    runs = [made_up_run(number) for number in range(given.runs_count)]
+    with tempfile.TemporaryDirectory() as name, target(given.backend, Path(name)) as where:
+        load = os.getloadavg()[0]
+        first = seconds(where, Path(name), runs)
+        again = seconds(where, Path(name), runs)
+    print(
+        f"{given.backend}: {len(runs)} runs, {len(runs[0].metrics)} metrics, "
+        f"{len(runs[0].params)} params: first {first:.1f} s "
+        f"({1000 * first / len(runs):.0f} ms a run), unchanged {again:.1f} s; "
+        f"mlflow {version('mlflow')}, Python {platform.python_version()}, "
+        f"{os.cpu_count()} cores, load average {load:.1f} at the start"
+    )
+
+
+if __name__ == "__main__":
+    main()
