@@ -143,7 +143,8 @@ def main() -> None:
         sizes = {file.stem: file.stat().st_size for file in sorted(root.glob("datasets/*.parquet"))}
         print(f"history: {len(files)} request files, {sum(files) / 1e6:.0f} MB")
         print(f"collect: {json.dumps(medians)}, median of {options.runs} runs")
-        print(f"slowest: {max(run['wall_s'] for run in runs):.2f} s")
+        walls = sorted(run["wall_s"] for run in runs)
+        print(f"fastest: {walls[0]:.2f} s, slowest: {walls[-1]:.2f} s")
         print("tables:  " + ", ".join(f"{one} {size / 1e6:.1f} MB" for one, size in sizes.items()))
         print(f"load average {os.getloadavg()[0]:.1f}, {len(os.sched_getaffinity(0))} CPUs")
 

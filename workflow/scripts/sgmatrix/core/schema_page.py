@@ -62,6 +62,8 @@ No folder is named `key=value`: a cell `001` stays a text.
   out as a whole. `results/<campaign>/left-out.json`, the log of `collect` and the terminal name it.
 - All tables are written before the first gets its name: a full disk leaves the former ones.
 
+What collecting costs is in [speed.md](speed.md).
+
 This page is made from the schemas by `make docs`.
 """
 
