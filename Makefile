@@ -13,7 +13,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup dev demo test chaos bench-client chromium lint docs ui clean-envs
+.PHONY: help setup dev demo test chaos bench-client chromium screenshots lint docs ui clean-envs
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -55,6 +55,9 @@ docs: dev ## make the pages that are made from models and schemas anew
 	@PYTHONPATH=workflow/scripts .venv/bin/python -m sgmatrix.plan.reference
 	@PYTHONPATH=workflow/scripts .venv/bin/python -m sgmatrix.load.foreign.page
 	@PYTHONPATH=workflow/scripts .venv/bin/python -m sgmatrix.core.schema_page
+
+screenshots: dev chromium ## the pictures of README and docs, of results/demo
+	@PYTHONPATH=tests .venv/bin/python -m screenshots
 
 ui: ## open MLflow's pages on results/mlflow.db (PORT=5000)
 	@test -f results/mlflow.db || { echo "results/mlflow.db is not there yet: run make demo or snakemake first"; exit 1; }

@@ -78,6 +78,8 @@ class Best:
     at: str
     per_user: float
     per_gpu: float
+    failed: bool
+    """The cell failed at another load."""
 
 
 @dataclass(frozen=True)
@@ -234,7 +236,8 @@ def _pareto(cells: Sequence[CellView], workload: Workload, shared: Shared) -> Pa
             if rate is None or user is None:
                 continue
             mark = Mark(user.mean, rate.mean, rate.low, rate.high, rate.barred or user.barred)
-            known.setdefault(mark, Best(cell.cell, load.at, user.mean, rate.mean))
+            failed = cell.status == "failed"
+            known.setdefault(mark, Best(cell.cell, load.at, user.mean, rate.mean, failed))
             marks.append(mark)
         look = looks.get(cell.cell)
         if marks and look is not None:
