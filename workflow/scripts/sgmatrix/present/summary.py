@@ -58,7 +58,9 @@ def print_summary(layout: Layout, out: TextIO | None = None) -> None:
     if server.startswith("http"):
         out.write(f"MLflow  {server}/{told.get('page', '')}\n\n")
     else:
-        out.write(f"MLflow  {database}  (make ui)\n\n" if database.exists() else "\n")
+        page = told.get("page")
+        where = f"make ui, then http://127.0.0.1:5000/{page}" if page else "make ui"
+        out.write(f"MLflow  {database}  ({where})\n\n" if database.exists() else "\n")
     for line in lines:
         texts = [
             text.ljust(width) if i in _TEXT_COLUMNS else text.rjust(width)
