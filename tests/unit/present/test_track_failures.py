@@ -11,6 +11,7 @@ import pytest
 from mlflow import MlflowClient
 
 from sgmatrix.core.errors import SgmatrixError
+from sgmatrix.core.files import read_json
 from sgmatrix.present.tracking import connection, track
 from sgmatrix.present.tracking.failures import failure
 from sgmatrix.present.tracking.target import Target, find_target
@@ -167,3 +168,31 @@ def test_results_that_were_moved_have_their_artifacts_beside_them(told, database
     for run in runs:
         names = {one.path for one in client.list_artifacts(run.info.run_id)}
         assert {"argv.json", "cell.yaml", "points.csv", "server.log"} <= names
+
+
+def test_a_writer_that_lets_go_is_waited_for(told, database):
+    writer = sqlite3.connect(database, check_same_thread=False)
+    writer.execute("BEGIN EXCLUSIVE")
+    release = threading.Timer(1.0, writer.rollback)
+    release.start()
+    record = told.layout.root / "tracking.json"
+    track.track_to(Target(f"sqlite:///{database}", "db", database), told.layout, record)
+    release.join()
+    writer.close()
+
+    assert len(read_json(record)["runs"]) == 3
+
+
+def test_a_file_that_may_be_read_only_is_one_line(told, database):
+    database.chmod(0o444)
+    real = sqlite3.connect
+
+    def read_only(*arguments, **named):
+        return real(f"file:{database}?mode=ro", uri=True)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sqlite3.dbapi2, "connect", read_only)
+        patch.setattr(sqlite3, "connect", read_only)
+        text = refusal(told, f"sqlite:///{database}")
+
+    assert "cannot be written" in text and "make the file and its folder writable" in text
