@@ -303,7 +303,9 @@ def test_the_commit_is_told_and_another_commit_is_no_other_result(
     assert tags["mlflow.source.git.commit"] == "a" * 40
 
 
-@pytest.mark.parametrize("call", ["log_batch", "log_artifacts", "set_terminated", "set_tag"])
+@pytest.mark.parametrize(
+    "call", ["log_batch", "log_inputs", "log_artifacts", "set_terminated", "set_tag"]
+)
 def test_a_job_that_is_killed_leaves_no_half_run_and_the_next_repairs_it(
     told, database, record, monkeypatch, call
 ):
@@ -393,10 +395,14 @@ def test_a_second_job_waits_for_the_first_and_says_so_when_it_waits_too_long(
 
 
 def test_jobs_of_several_campaigns_may_begin_on_a_fresh_database_in_a_folder_with_a_space(told):
-    other = told.layout.root.parent / "with a space" / "made-up"
-    shutil.copytree(told.layout.root, other)
-    plan = read_json(other / "plan.json")
-    write_json(other / "plan.json", {**plan, "study": "another study"})
+    studies = ("tests", "another study", "a third")
+    roots = [told.layout.root]
+    for study in studies[1:]:
+        other = told.layout.root.parent / f"with a space, {study}" / "made-up"
+        shutil.copytree(told.layout.root, other)
+        plan = read_json(other / "plan.json")
+        write_json(other / "plan.json", {**plan, "study": study})
+        roots.append(other)
     database = other.parent / "mlflow.db"
     code = (
         "import sys; from pathlib import Path; from sgmatrix.core.layout import Layout; "
@@ -407,11 +413,11 @@ def test_jobs_of_several_campaigns_may_begin_on_a_fresh_database_in_a_folder_wit
         subprocess.Popen(
             [sys.executable, "-c", code, str(root), f"sqlite:///{database}"], cwd=SCRIPTS
         )
-        for root in (told.layout.root, other)
+        for root in roots
     ]
 
-    assert [job.wait(60) for job in jobs] == [0, 0]
-    assert [len(Seen(database, study).runs()) for study in ("tests", "another study")] == [3, 3]
+    assert [job.wait(60) for job in jobs] == [0, 0, 0]
+    assert [len(Seen(database, study).runs()) for study in studies] == [3, 3, 3]
     leftovers = {file.name for file in database.parent.glob("*mlflow*")}
     assert leftovers == {"mlflow.db", ".mlflow.db.lock"}
 
