@@ -118,6 +118,18 @@ def campaign_files(wildcards):
     return ["<results>/report/index.html", "<results>/tracking.json"]
 
 
+def tracked_files(wildcards):
+    """What is tracked comes first, and the report before MLflow, which may be down.
+
+    The target `track` tells MLflow what is in the history now, and measures nothing.
+    """
+    if "track" not in workflow.dag_settings.targets:
+        return ["<results>/datasets/points.parquet", "<results>/report/index.html"]
+    if workflow.is_main_process and workflow.executor_plugin and not workflow.dryrun:
+        (LAYOUT.root / "tracking.json").unlink(missing_ok=True)
+    return []
+
+
 def probed_reference(wildcards):
     """The probe whose texts this one is to judge; nothing where it judges its own."""
     probe = next(p for p in PLAN.probes if p.cell == wildcards.cell)
