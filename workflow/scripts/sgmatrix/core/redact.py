@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
 
@@ -44,18 +45,18 @@ def has_secret(text: str) -> bool:
     return bool(_SECRET_VALUE.search(text))
 
 
-def _held() -> Iterator[str]:
-    """Yield the secrets that this process holds in its environment, by the variables' names."""
-    for name, text in os.environ.items():
+@lru_cache(maxsize=8)
+def _secrets(environment: tuple[tuple[bytes, bytes], ...]) -> tuple[str, ...]:
+    """Return the secrets that variables hold: by their names, and as passwords of URLs."""
+    found: set[str] = set()
+    for name, text in ((os.fsdecode(key), os.fsdecode(value)) for key, value in environment):
         if "://" in text and "@" in text:
             login = text.partition("://")[2].partition("/")[0].rpartition("@")[0]
             words = login.partition(":")[2]
-            found = {words, unquote(words)}
+            found |= {words, unquote(words)}
         elif is_secret_name(name) and not name.startswith("SGMATRIX_"):
-            found = {text}
-        else:
-            continue
-        yield from (one for one in found if len(one) >= _SHORTEST)
+            found.add(text)
+    return tuple(sorted((one for one in found if len(one) >= _SHORTEST), key=len, reverse=True))
 
 
 def redact_text(text: str) -> str:
@@ -65,7 +66,7 @@ def redact_text(text: str) -> str:
     process's environment under the name of a secret: a server may print it without its name.
     """
     masked = _SECRET_VALUE.sub(MASK, _USERINFO.sub(f"{MASK}@", text))
-    for secret in _held():
+    for secret in _secrets(tuple(os.environb.items())):
         masked = masked.replace(secret, MASK)
     return masked
 
