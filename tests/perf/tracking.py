@@ -22,11 +22,13 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
+from builders import campaign
+from finished import Finished
 from mlflow_server import serving
 from sgmatrix.present.tracking.connection import connect, locked
 from sgmatrix.present.tracking.experiment import ARTIFACTS, study_experiment
 from sgmatrix.present.tracking.metrics import Value
-from sgmatrix.present.tracking.runs import Prompts, Run
+from sgmatrix.present.tracking.runs import Prompts, Run, attempt_runs
 from sgmatrix.present.tracking.synchronise import synchronise
 from sgmatrix.present.tracking.target import Target, find_target
 
@@ -108,11 +110,31 @@ def target(backend: str, folder: Path) -> Iterator[Target]:
         yield find_target(address, {})
 
 
+def print_reading(cells: int) -> None:
+    """Print how long the runs of a finished history take to be read: two per cell and round."""
+    with tempfile.TemporaryDirectory() as name:
+        axes = {"parallelism": ["tp1", "tp2"]}
+        history = Finished(Path(name), campaign(launches=cells, axes=axes))
+        for cell in axes["parallelism"]:
+            for launch in range(1, cells + 1):
+                history.measured(cell, str(launch), rates={1: 64, 2: 100})
+        start = time.perf_counter()
+        count = len(attempt_runs(history.layout))
+        took = time.perf_counter() - start
+    print(f"history: {count} launches read in {took:.1f} s ({1000 * took / count:.1f} ms each)")
+
+
 def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     asked.add_argument("--runs-count", type=int, default=1000)
     asked.add_argument("--backend", choices=("sqlite", "server"), default="sqlite")
+    asked.add_argument(
+        "--history", type=int, default=0, metavar="ROUNDS", help="read one, at most 99"
+    )
     given = asked.parse_args()
+    if given.history:
+        print_reading(given.history)
+        return
     runs = [made_up_run(number) for number in range(given.runs_count)]
     with tempfile.TemporaryDirectory() as name, target(given.backend, Path(name)) as where:
         load = os.getloadavg()[0]
