@@ -35,6 +35,7 @@ from sgmatrix.node import gpus, preflight, proc, shm
 from sgmatrix.node.climb import Climb
 from sgmatrix.node.lease import Lease, device_names, try_lease
 from sgmatrix.node.leftovers import end_leftovers, token_of
+from sgmatrix.node.logmask import mask_former_logs, mask_log
 from sgmatrix.node.logwatch import LogWatch
 from sgmatrix.node.proof import STATUS_VARIABLE, status_folder
 from sgmatrix.node.rundirs import remove_abandoned
@@ -179,6 +180,7 @@ class Warden:
             owner=self.spec["owner"],
             devices=self.lease.devices,
         )
+        mask_former_logs(self.attempt_dir)
         self._emit("starting", attempt=self.spec["attempt"])
         with (self.attempt_dir / "server.log").open("xb") as log:
             self.times["started"] = time.time()
@@ -312,6 +314,7 @@ class Warden:
         verdict = Verdict(reason, detail)
         if self.server is not None:
             code = statuses.get(self.server.pid)
+            mask_log(self.attempt_dir / "server.log")
             verdict = judge(
                 reason,
                 detail,

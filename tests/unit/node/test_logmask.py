@@ -1,0 +1,53 @@
+"""Secrets in a server's log."""
+
+from pathlib import Path
+
+import pytest
+
+from sgmatrix.node.logmask import mask_former_logs, mask_log
+
+LINES = (
+    b"[2026-12-01 10:00:00] server_args=ServerArgs(api_key='planted-key-1', tp_size=1)\n",
+    b"\x1b[32mINFO\x1b[0m \xff\xfe loading from https://me:planted-2@models.example/x\r\n",
+    b"headers: Authorization: Bearer planted-key-3\n",
+    b"[2026-12-01 10:00:01] Decode batch, #running-req: 2, #token: 64, token usage: 0.01\n",
+    b"planted-of-the-environment\n",
+    b"no newline at the end, password=planted-4",
+)
+
+
+def test_they_are_masked_and_every_line_stays_where_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", "planted-of-the-environment")
+    log = tmp_path / "server.log"
+    log.write_bytes(b"".join(LINES))
+
+    assert mask_log(log) == 5
+    found = log.read_bytes().splitlines(keepends=True)
+    assert b"planted" not in log.read_bytes()
+    assert [len(line) for line in found] == [len(line) for line in LINES]
+    assert found[0].startswith(b"[2026-12-01 10:00:00] server_args=ServerArgs(api_key=***, tp_s")
+    assert found[1].startswith(b"\x1b[32mINFO\x1b[0m \xff\xfe loading from https://***@models.ex")
+    assert found[1].endswith(b" \r\n") and found[3] == LINES[3]
+
+
+def test_a_second_time_there_is_nothing_to_mask(tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    log.write_bytes(b"".join(LINES))
+    mask_log(log)
+
+    assert mask_log(log) == 0
+    assert mask_log(tmp_path / "none.log") == 0
+
+
+def test_the_log_of_an_attempt_whose_warden_is_gone_is_masked_by_the_next(tmp_path: Path) -> None:
+    for number in ("1", "2", "3"):
+        (tmp_path / number).mkdir()
+        (tmp_path / number / "server.log").write_text("api_key='planted-key-1'\n")
+    (tmp_path / "2" / "teardown.json").write_text("{}")
+
+    mask_former_logs(tmp_path / "3")
+
+    read = [(tmp_path / number / "server.log").read_text() for number in ("1", "2", "3")]
+    assert ["planted" in text for text in read] == [False, True, True]
