@@ -76,3 +76,22 @@ def test_a_password_in_the_config_is_refused_before_anything_starts(lab: Lab) ->
     assert run.returncode == 1
     assert "MLFLOW_TRACKING_PASSWORD" in run.stdout and "SENTINEL" not in run.stdout
     assert not lab.root.exists()
+
+
+def test_what_a_server_says_of_secrets_is_nowhere_once_it_has_ended(lab: Lab, monkeypatch) -> None:
+    says = (
+        "Authorization: Bearer SENTINEL-bearer\n"
+        "{'api_key': 'SENTINEL-json', 'port': 1} and hf_SENTINEL1234567890\n"
+        "ValueError: cannot open https://me:SENTINEL-url@models.example/x, password=SENTINEL-prose"
+    )
+    monkeypatch.setenv("STANDIN_SAYS", says)
+    axes = '{parallelism: [tp1], standin_fault: [null, "die_before_ready"]}'
+    lab.campaign(axes, waves=0, concurrency="[1]")
+
+    done = lab.snakemake()
+
+    assert done.returncode == 0, done.stdout
+    logs = sorted((lab.root / "history").rglob("server.log"))
+    assert [log.read_text().count("Authorization: ***") for log in logs] == [1, 1]
+    assert "SENTINEL" not in done.stdout
+    assert holding(lab.folder, "SENTINEL") == []

@@ -112,6 +112,8 @@ class Server:
         self.event("start", pid=os.getpid(), scheduler_pid=self.scheduler, args=self.args)
         self.raw(DEPRECATED_ENTRY)
         self.log(f"server_args={self.args}")
+        if says := os.environ.get("STANDIN_SAYS"):
+            self.log(says)
         self.log("Init parallel begin.", rank=True)
         for name, act in standin_faults.AT_START.items():
             if name in self.faults:
