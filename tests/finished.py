@@ -4,6 +4,7 @@
     told.measured("tp1", rates={1: 64, 2: 120})        # output tok/s by concurrency
     told.died("tp2", root="RuntimeError: x", at=2)     # the server died at concurrency 2
     told.rejected("tp4", root="error: unrecognized")   # it never was ready, all is skipped
+    told.powered(told.measured("tp8", ...), {0: 400, 1: 380})   # watts by GPU
     told.collect()                                     # datasets/points.parquet
 
 Times are fixed, so that a test may state them: a launch is asked for at 10:00:00, is ready
@@ -12,6 +13,7 @@ after 2.5 s, and is finished at 10:01:00.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +92,26 @@ class Finished(History):
         failed = {"status": "failed", "reason": "client_crash", "detail": detail}
         write_json(folder / "teardown.json", {**final, **failed, "warmup": failed})
         return folder
+
+    def powered(self, folder: Path, watts: dict[int, float]) -> None:
+        """Give a launch GPUs of that power: their telemetry, and what its points say of it."""
+        samples = [
+            {
+                "t": _BEGAN_S + at,
+                "interval_s": 2.0,
+                "gpus": {str(gpu): {"power_w": power} for gpu, power in watts.items()},
+            }
+            for at in range(2, 50, 2)
+        ]
+        lines = [json.dumps(sample) for sample in samples]
+        write_text(folder / "telemetry.jsonl", "\n".join(lines) + "\n")
+        total = sum(watts.values())
+        for file in (folder / "points").glob("*.json"):
+            record = read_json(file)
+            if record["status"] == "ok":
+                rate = record["output_tok_s"]
+                power = {"power_w_mean": total, "energy_j_per_output_tok": total / rate}
+                write_json(file, {**record, **power, "output_tok_s_per_gpu": rate / len(watts)})
 
     def change_point(
         self, folder: Path, concurrency: int, *, skipped: bool = False, **values: Any

@@ -22,7 +22,7 @@ def told(tmp_path_factory):
         tmp_path_factory.mktemp("told"), campaign(axes={"parallelism": ["tp1", "tp2", "tp4"]})
     )
     history.measured("tp1", rates={1: 64, 2: 100})
-    history.measured("tp2", rates={1: 60, 2: 125})
+    history.powered(history.measured("tp2", rates={1: 60, 2: 125}), {0: 400.0, 1: 380.0})
     history.died("tp4", root="RuntimeError: boom", rates={1: 400})
     history.collect()
     results = history.layout.root.parent
@@ -71,3 +71,12 @@ def test_a_run_shows_its_note_its_prompts_and_its_artifacts(told, page):
     page.goto(f"{base}/artifacts")
     for name in ("argv.json", "cell.yaml", "curves.png", "points.csv", "server.log"):
         page.get_by_text(re.compile(f"^{re.escape(name)}$")).first.wait_for()
+
+
+def test_the_power_of_each_gpu_is_a_system_metric(told, page):
+    address, record = told
+    run = record["runs"]["made-up/tp2/1"]["run_id"]
+    page.goto(f"{address}/#/experiments/{record['experiment_id']}/runs/{run}/system-metrics")
+    for gpu in (0, 1):
+        page.get_by_text(f"gpu_{gpu}_power_usage_watts").first.wait_for()
+    page.locator(".js-plotly-plot .scatterlayer").nth(1).wait_for(state="attached")

@@ -389,6 +389,22 @@ def test_a_file_that_was_not_read_is_named(told):
     assert "Not read: 1 file of the history history/tp2/launch-1/1/teardown.json " in page.text
 
 
+def test_gpus_give_power_energy_and_throughput_per_gpu(tmp_path):
+    history = Finished(tmp_path, campaign(axes=TWO))
+    for cell, rate in (("tp1", 100.0), ("tp2", 150.0)):
+        history.powered(history.measured(cell, rates={1: 64, 2: rate}), {0: 300.0, 1: 300.0})
+    html, _ = render(history.layout, history.collect())
+
+    assert ">mean GPU power (W)<" in html and ">energy (J per output token)<" in html
+    assert "Highest: tp2 with 9.375 at concurrency 1; lowest: tp2 with 4 at concurrency 2." in html
+    best = Page(html).table("front")[0]
+    assert (best["cell"], best["tok/s per GPU"]) == ("tp2", "75.0")
+
+
+def test_a_campaign_without_gpus_says_why_there_is_no_power(page):
+    assert "No power was read: these cells use no GPU." in page.text
+
+
 def test_a_base_that_failed_leaves_nothing_to_compare_with(tmp_path):
     history = Finished(tmp_path, campaign(axes=TWO))
     history.rejected("tp1", root="error: unrecognized arguments")
