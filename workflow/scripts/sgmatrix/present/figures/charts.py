@@ -8,12 +8,13 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sgmatrix.dataset.figures import Figure, LoadPoint, Row, Workload
+from sgmatrix.dataset.figures import Figure, Row, Workload
 from sgmatrix.present.cells import CellView
 from sgmatrix.present.figures.curves import Curve, Mark, draw
 from sgmatrix.present.figures.levers import Entry, Look, Panel, Shared
 from sgmatrix.present.figures.palette import MUTED, PAGE
-from sgmatrix.present.figures.pareto import draw_pareto, front
+from sgmatrix.present.figures.svg import Chart
+from sgmatrix.present.figures.tradeoff import Pareto, closed_loads, trade_off
 
 
 @dataclass(frozen=True)
@@ -53,43 +54,12 @@ POWER = (
 
 
 @dataclass(frozen=True)
-class Chart:
-    """One figure of the page."""
-
-    svg: Markup
-    alt: str
-    caption: str
-
-
-@dataclass(frozen=True)
 class ChartRow:
     """The figures of one panel."""
 
     title: str
     charts: tuple[Chart, ...]
     entries: tuple[Entry, ...]
-
-
-@dataclass(frozen=True)
-class Best:
-    """A point of the Pareto front."""
-
-    cell: str
-    at: str
-    per_user: float
-    per_gpu: float
-    failed: bool
-    """The cell failed at another load."""
-
-
-@dataclass(frozen=True)
-class Pareto:
-    """Throughput per GPU against speed for one user, of one workload."""
-
-    chart: Chart
-    front: tuple[Best, ...]
-    per: str
-    """`GPU`, or `server` where there is none."""
 
 
 @dataclass(frozen=True)
@@ -110,17 +80,11 @@ def charts(
     return [
         Charts(
             workload,
-            _pareto(cells, workload, shared),
+            trade_off(cells, workload, shared),
             _rows(cells, rows, plan, shared, workload, METRICS),
             _rows(cells, rows, plan, shared, workload, POWER),
         )
         for workload in workloads
-    ]
-
-
-def _loads(cell: CellView, workload: Workload) -> list[LoadPoint]:
-    return [
-        load for load in cell.loads if load.workload == workload and load.concurrency is not None
     ]
 
 
@@ -129,7 +93,7 @@ def _curve(
 ) -> tuple[CellView, Curve]:
     marks = tuple(
         Mark(load.concurrency, figure.mean, figure.low, figure.high, figure.barred)
-        for load in _loads(cell, workload)
+        for load in closed_loads(cell, workload)
         if load.concurrency is not None and (figure := getattr(load, attribute)) is not None
     )
     return cell, Curve(look.colour, look.dashed, marks, marker=look.marker, number=number)
@@ -168,7 +132,7 @@ def _figures(cells: Sequence[CellView], workload: Workload, metric: Metric) -> l
     return [
         figure
         for cell in cells
-        for load in _loads(cell, workload)
+        for load in closed_loads(cell, workload)
         if (figure := getattr(load, metric.attribute)) is not None
     ]
 
@@ -221,45 +185,6 @@ def _extremes(curves: Sequence[tuple[CellView, Curve]]) -> str:
         )
         + "."
     )
-
-
-def _pareto(cells: Sequence[CellView], workload: Workload, shared: Shared) -> Pareto | None:
-    looks = {name: look for panel in shared.panels for name, look in panel.looks.items()}
-    per_gpu = any(load.per_gpu for cell in cells for load in _loads(cell, workload))
-    per = "GPU" if per_gpu else "server"
-    known: dict[Mark, Best] = {}
-    curves = []
-    for place, cell in enumerate(cells):
-        marks = []
-        for load in _loads(cell, workload):
-            rate, user = load.per_gpu if per_gpu else load.output_tok_s, load.per_user
-            if rate is None or user is None:
-                continue
-            mark = Mark(user.mean, rate.mean, rate.low, rate.high, rate.barred or user.barred)
-            failed = cell.status == "failed"
-            known.setdefault(mark, Best(cell.cell, load.at, user.mean, rate.mean, failed))
-            marks.append(mark)
-        look = looks.get(cell.cell)
-        if marks and look is not None:
-            curves.append(
-                Curve(look.colour, look.dashed, tuple(marks), marker=look.marker, number=place)
-            )
-    if not curves:
-        return None
-    best = [known[mark] for mark in front([mark for curve in curves for mark in curve.marks])]
-    svg = draw_pareto(curves, ylabel=f"output throughput (tok/s per {per})")
-    ends = "; ".join(
-        f"{one.cell} at concurrency {one.at}: {one.per_gpu:,.4g} tok/s per {per}, "
-        f"{one.per_user:,.4g} tok/s for one user"
-        for one in ([best[0], best[-1]] if len(best) > 1 else best)
-    )
-    chart = Chart(
-        Markup(svg),  # noqa: S704 - our own SVG, text escaped
-        f"Output throughput per {per} against speed for one user. {ends}",
-        "Up and to the right is better; the broad line joins the points that no other one beats "
-        "in both.",
-    )
-    return Pareto(chart, tuple(best), per)
 
 
 def _reference_curves(plan: Mapping[str, Any], workload: Workload, column: str) -> list[Curve]:

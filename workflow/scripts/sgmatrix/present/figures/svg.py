@@ -6,9 +6,11 @@ import io
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import matplotlib
+from markupsafe import Markup
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
@@ -32,6 +34,15 @@ _STYLE: dict[Any, Any] = {
     "axes.unicode_minus": False,
 }
 _GROUP = re.compile(r'<g id="cell(\d+)[^"]*">')
+
+
+@dataclass(frozen=True)
+class Chart:
+    """One figure of the page."""
+
+    svg: Markup
+    alt: str
+    caption: str
 
 
 @contextmanager
