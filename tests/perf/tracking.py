@@ -2,6 +2,7 @@
 
     python -m perf.tracking --runs-count 1000 --backend sqlite
     python -m perf.tracking --runs-count 1000 --backend server     # PostgreSQL behind MLflow
+    python -m perf.tracking --history 1000                         # read, compared, written
 
 A run has some 40 metrics and 30 params, a note, its prompts and five files. Run it with
 PYTHONPATH=tests:workflow/scripts; the server needs PostgreSQL 15 as Debian installs it.
@@ -28,11 +29,13 @@ from mlflow_server import serving
 from sgmatrix.present.tracking.connection import connect, locked
 from sgmatrix.present.tracking.experiment import ARTIFACTS, study_experiment
 from sgmatrix.present.tracking.metrics import Value
-from sgmatrix.present.tracking.runs import Prompts, Run, attempt_runs
+from sgmatrix.present.tracking.runs import Prompts, Run
 from sgmatrix.present.tracking.synchronise import synchronise
 from sgmatrix.present.tracking.target import Target, find_target
+from sgmatrix.present.tracking.track import track_to
 
 POSTGRES = Path("/usr/lib/postgresql/15/bin")
+ROUNDS = 10
 BEGAN_MS = 1_795_000_000_000
 
 
@@ -110,30 +113,36 @@ def target(backend: str, folder: Path) -> Iterator[Target]:
         yield find_target(address, {})
 
 
-def print_reading(cells: int) -> None:
-    """Print how long the runs of a finished history take to be read: two per cell and round."""
+def print_history(launches: int) -> None:
+    """Print how long a whole history takes to be tracked into a fresh SQLite file, and again."""
     with tempfile.TemporaryDirectory() as name:
-        axes = {"parallelism": ["tp1", "tp2"]}
-        history = Finished(Path(name), campaign(launches=cells, axes=axes))
-        for cell in axes["parallelism"]:
-            for launch in range(1, cells + 1):
+        values = [round(0.1 + 0.008 * n, 3) for n in range(-(-launches // ROUNDS))]
+        history = Finished(Path(name), campaign(launches=ROUNDS, axes={"mem_fraction": values}))
+        for cell in history.cells:
+            for launch in range(1, ROUNDS + 1):
                 history.measured(cell, str(launch), rates={1: 64, 2: 100})
-        start = time.perf_counter()
-        count = len(attempt_runs(history.layout))
-        took = time.perf_counter() - start
-    print(f"history: {count} launches read in {took:.1f} s ({1000 * took / count:.1f} ms each)")
+        history.collect()
+        where = find_target(f"sqlite:///{Path(name) / 'mlflow.db'}", {})
+        took = []
+        for _ in range(2):
+            start = time.perf_counter()
+            track_to(where, history.layout, history.layout.root / "tracking.json")
+            took.append(time.perf_counter() - start)
+    count = ROUNDS * len(values)
+    print(
+        f"history: {count} launches tracked in {took[0]:.1f} s "
+        f"({1000 * took[0] / count:.0f} ms each), replayed unchanged in {took[1]:.1f} s"
+    )
 
 
 def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     asked.add_argument("--runs-count", type=int, default=1000)
     asked.add_argument("--backend", choices=("sqlite", "server"), default="sqlite")
-    asked.add_argument(
-        "--history", type=int, default=0, metavar="ROUNDS", help="read one, at most 99"
-    )
+    asked.add_argument("--history", type=int, default=0, metavar="LAUNCHES", help="a whole one")
     given = asked.parse_args()
     if given.history:
-        print_reading(given.history)
+        print_history(given.history)
         return
     runs = [made_up_run(number) for number in range(given.runs_count)]
     with tempfile.TemporaryDirectory() as name, target(given.backend, Path(name)) as where:
