@@ -18,6 +18,7 @@ from sgmatrix.core.files import read_json, write_json
 from sgmatrix.core.version import HARNESS_VERSION
 from sgmatrix.present.tracking import connection, synchronise
 from sgmatrix.present.tracking.curves import curves_png
+from sgmatrix.present.tracking.dashboard import varying_levers
 from sgmatrix.present.tracking.metrics import Value, launch_metrics
 from sgmatrix.present.tracking.target import Target
 from sgmatrix.present.tracking.track import track_to
@@ -474,6 +475,24 @@ def test_a_long_lever_is_cut_and_no_metric_is_lost(told, database, record):
 
     assert len(run.data.params["parallelism"]) == 300
     assert run.data.metrics["summary/peak_output_tok_s"] == 100.0
+
+
+def test_a_run_says_what_it_ran_on(told, database, record):
+    folder = told.layout.attempt("tp2", "1", 1)
+    gpus = [{"name": "NVIDIA H200"}] * 2
+    (folder / "node.json").write_text(json.dumps({"gpus": gpus, "processor": "EPYC"}))
+    track(told.layout, database, record)
+    seen = Seen(database)
+
+    assert seen.run(cell="tp2").data.tags["bench.hardware"] == "2 x NVIDIA H200"
+    assert "bench.hardware" not in seen.run(cell="tp1").data.tags
+
+
+def test_the_page_has_the_levers_that_the_campaign_moves():
+    axes = [{"parallelism": "tp1", "decode_steps": str(n), "oea": None} for n in (1, 2)]
+    plan = {"cells": {str(n): {"axes_text": one} for n, one in enumerate(axes)}}
+
+    assert varying_levers(plan) == ("decode_steps",)
 
 
 def test_the_page_of_all_cells_is_stored_once(seen, told, database, record):

@@ -11,6 +11,7 @@ import base64
 import hashlib
 import json
 import zlib
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -31,13 +32,30 @@ _BARS = (
 )
 
 
-def provide_dashboard(client: MlflowClient, experiment: Experiment) -> str:
-    """Store the view where it is not stored yet; return its address below that of MLflow."""
+_MOST_LEVERS = 6
+
+
+def varying_levers(plan: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the axes of a campaign that have several values, in its order; few enough to read."""
+    texts = [cell["axes_text"] for cell in plan["cells"].values()]
+    names = dict.fromkeys(name for one in texts for name in one)
+    many = [name for name in names if len({one.get(name) for one in texts}) > 1]
+    return tuple(many[:_MOST_LEVERS])
+
+
+def provide_dashboard(client: MlflowClient, experiment: Experiment, levers: Sequence[str]) -> str:
+    """Store the view where it is not stored yet; return its address below that of MLflow.
+
+    Args:
+        client: of the target.
+        experiment: of the study.
+        levers: params that stand as columns and axes.
+    """
     from mlflow.exceptions import MlflowException
 
     identity = str(experiment.experiment_id)
     plain = f"#/experiments/{identity}/runs?workflowType=machine_learning&compareRunsMode=CHART"
-    text = json.dumps(_state(), separators=(",", ":"))
+    text = json.dumps(_state(levers), separators=(",", ":"))
     digest = hashlib.sha256(text.encode()).hexdigest()
     name = f"{_TAG}{digest}"
     value = "deflate;" + base64.b64encode(zlib.compress(text.encode(), 9)).decode()
@@ -80,7 +98,7 @@ def _line(metric: str, name: str, **more: Any) -> dict[str, Any]:
     return _card("LINE", "s2", **plain | more)
 
 
-def _charts() -> list[dict[str, Any]]:
+def _charts(levers: Sequence[str]) -> list[dict[str, Any]]:
     pareto = {
         "xAxisKey": "metric",
         "selectedXAxisMetricKey": "by_concurrency/tok_s_per_user",
@@ -94,14 +112,14 @@ def _charts() -> list[dict[str, Any]]:
             "PARALLEL",
             "s3",
             displayName="Matrix",
-            selectedParams=["parallelism", "engine"],
+            selectedParams=[*levers],
             selectedMetrics=[key for key, _ in _BARS],
             showAllRuns=True,
         ),
     ]
 
 
-def _state() -> dict[str, Any]:
+def _state(levers: Sequence[str]) -> dict[str, Any]:
     return {
         "orderByKey": "attributes.start_time",
         "orderByAsc": False,
@@ -117,13 +135,16 @@ def _state() -> dict[str, Any]:
         "groupBy": None,
         "groupsExpanded": {},
         "useGroupedValuesInCharts": True,
-        "selectedColumns": ["params.`parallelism`", *(f"metrics.`{key}`" for key, _ in _BARS)],
+        "selectedColumns": [
+            *(f"params.`{one}`" for one in levers),
+            *(f"metrics.`{key}`" for key, _ in _BARS),
+        ],
         "runsExpanded": {},
         "runsPinned": [],
         "runsHidden": [],
         "runsHiddenMode": "SHOWALL",
         "runsVisibilityMap": {},
-        "compareRunCharts": _charts(),
+        "compareRunCharts": _charts(levers),
         "compareRunSections": [
             {
                 "uuid": key,

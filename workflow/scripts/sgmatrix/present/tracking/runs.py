@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from sgmatrix.core.clock import parse_utc
+from sgmatrix.core.files import read_json_or_none
 from sgmatrix.core.layout import Layout
 from sgmatrix.dataset.figures import Row
 from sgmatrix.dataset.history import Attempt, read_attempts
@@ -22,7 +23,7 @@ from sgmatrix.present.clean import clean
 from sgmatrix.present.outcome import outcome
 from sgmatrix.present.tracking.metrics import Value, launch_metrics, workload
 from sgmatrix.present.tracking.system_metrics import Reading, system_metrics
-from sgmatrix.present.tracking.texts import files, note, params
+from sgmatrix.present.tracking.texts import files, hardware, note, params
 
 _OF_THE_RUN = ("campaign", "study", "current")
 """Columns that say the same of all points of a run, or change when another attempt is made."""
@@ -113,6 +114,7 @@ def attempt_run(attempt: Attempt, rows: Sequence[Row], columns: Sequence[str]) -
         "bench.status": "ok" if end.reason is None else "failed",
         "bench.failure": end.reason or "",
         "bench.flags": ",".join(flags),
+        "bench.hardware": hardware(read_json_or_none(attempt.folder / "node.json") or {}),
         "mlflow.note.content": note(spec, end, points),
         "mlflow.source.name": "sglang-matrix",
         "mlflow.source.type": "PROJECT",

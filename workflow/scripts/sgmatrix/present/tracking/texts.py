@@ -53,6 +53,13 @@ def params(spec: Mapping[str, Any], version: str | None) -> dict[str, str]:
     return {name: short(value) for name, value in found.items() if value not in (None, "")}
 
 
+def hardware(node: Mapping[str, Any]) -> str:
+    """Return what a launch ran on, e.g. `8 x NVIDIA H200`; empty where no record tells."""
+    names = [str(gpu.get("name")) for gpu in node.get("gpus") or []]
+    kinds = [f"{names.count(name)} x {name}" for name in dict.fromkeys(names)]
+    return ", ".join(kinds) or str(node.get("processor") or "")
+
+
 def note(spec: Mapping[str, Any], end: Outcome, points: Sequence[Row]) -> str:
     """Return the description of a run in Markdown; foreign text stands in a code block."""
     cell = spec["cell"]

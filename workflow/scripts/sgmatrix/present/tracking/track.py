@@ -13,7 +13,7 @@ from sgmatrix.core.errors import SgmatrixError
 from sgmatrix.core.files import read_json, write_json
 from sgmatrix.core.layout import Layout
 from sgmatrix.present.tracking.connection import connect, locked
-from sgmatrix.present.tracking.dashboard import provide_dashboard
+from sgmatrix.present.tracking.dashboard import provide_dashboard, varying_levers
 from sgmatrix.present.tracking.experiment import ARTIFACTS, study_experiment
 from sgmatrix.present.tracking.failures import failure, is_locked
 from sgmatrix.present.tracking.report_run import synchronise_report
@@ -67,7 +67,7 @@ def _told(target: Target, layout: Layout, runs: list[Run]) -> dict[str, Any]:
         at_once = _AT_ONCE if target.is_server else 1
         current = synchronise(client, identity, plan["campaign"], runs, at_once=at_once)
         synchronise_report(client, identity, plan["campaign"], layout, runs)
-        page = provide_dashboard(client, experiment)
+        page = provide_dashboard(client, experiment, varying_levers(plan))
     return {
         "target": target.public,
         "experiment": plan["study"],
