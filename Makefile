@@ -13,7 +13,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup dev demo test chaos bench-client chromium screenshots lint docs ui clean-envs
+.PHONY: help setup dev demo test chaos bench-client debian screenshots lint docs ui clean-envs
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -27,16 +27,19 @@ dev:
 demo: setup ## set up, then run the default campaign on the real SGLang CPU engine
 	@.venv/bin/snakemake
 
-test: setup dev lint chromium ## set up, lint, and run all tests
+test: setup dev lint debian ## set up, lint, and run all tests
 	@if command -v chromium >/dev/null; then .venv/bin/python -m pytest; \
 	  else .venv/bin/python -m pytest -m "not browser"; fi
 
-# The pages are tested in a real browser, from Debian's packages, where that may be installed.
-chromium:
-	@command -v chromium >/dev/null || \
-	  { test "$$(id -u)" = 0 && echo "installing chromium" && apt-get -qq update \
-	    && DEBIAN_FRONTEND=noninteractive apt-get -qq -y install chromium >/dev/null; } || \
-	  echo "chromium is not there, so the pages are not tested in a browser: apt-get install chromium"
+# Pages are tested in a real browser and tracking on a real PostgreSQL, from Debian's packages,
+# where those are there or may be installed.
+debian:
+	@for need in chromium:/usr/bin/chromium postgresql-15:/usr/lib/postgresql/15/bin; do \
+	  name=$${need%%:*}; test -e "$${need#*:}" && continue; \
+	  { test "$$(id -u)" = 0 && echo "installing $$name" && apt-get -qq update \
+	    && DEBIAN_FRONTEND=noninteractive apt-get -qq -y install $$name >/dev/null; } || \
+	  echo "$$name is not there, so what needs it is not tested: apt-get install $$name"; \
+	done
 
 chaos: setup dev ## break campaigns at random, N runs from seed SEED (N=20)
 	@PYTHONPATH=tests:workflow/scripts .venv/bin/python -m chaos --runs $(N) --seed $(SEED) --jobs 2
@@ -56,7 +59,7 @@ docs: dev ## make the pages that are made from models and schemas anew
 	@PYTHONPATH=workflow/scripts .venv/bin/python -m sgmatrix.load.foreign.page
 	@PYTHONPATH=workflow/scripts .venv/bin/python -m sgmatrix.core.schema_page
 
-screenshots: dev chromium ## the pictures of README and docs, of results/demo
+screenshots: dev debian ## the pictures of README and docs, of results/demo
 	@PYTHONPATH=tests .venv/bin/python -m screenshots
 
 ui: ## open MLflow's pages on results/mlflow.db (PORT=5000)
