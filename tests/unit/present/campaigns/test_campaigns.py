@@ -166,7 +166,9 @@ def test_nothing_measured_is_refused(made):
 
 def test_a_damaged_table_is_refused_by_its_folder(pair):
     pair[1].points.write_bytes(b"PAR1 and no more")
-    with pytest.raises(SgmatrixError, match="results/night-2: plan") as told:
+    with pytest.raises(
+        SgmatrixError, match=r"results/night-2/datasets/points\.parquet is no"
+    ) as told:
         compared(*pair)
     assert told.value.fix.startswith("copy the results again")
 

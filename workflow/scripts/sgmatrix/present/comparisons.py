@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
-
 from sgmatrix.core.layout import Layout
+from sgmatrix.core.schema_versions import read_dataset
 from sgmatrix.present.oea_view import OeaView, oea_view
 
 Row = Mapping[str, Any]
@@ -38,7 +37,7 @@ def comparison_views(
     """Return the comparisons of a campaign in its own order; none without a table."""
     if not table.exists():
         return ()
-    rows = pq.read_table(table, partitioning=None).to_pylist()
+    rows = read_dataset(table, "comparisons").to_pylist()
     names = list(dict.fromkeys(row["comparison"] for row in rows))
     return tuple(
         _view(layout, plan, [row for row in rows if row["comparison"] == name]) for name in names
@@ -63,7 +62,7 @@ def comparison_lines(layout: Layout) -> list[str]:
     table = layout.datasets / "comparisons.parquet"
     if not table.exists():
         return []
-    rows = pq.read_table(table, partitioning=None).to_pylist()
+    rows = read_dataset(table, "comparisons").to_pylist()
     return [
         " ".join(
             part

@@ -13,6 +13,8 @@ from sgmatrix.core.errors import SgmatrixError
 from sgmatrix.core.layout import Layout
 from sgmatrix.dataset.results import Results, read_results
 
+_FIX = "copy the results again, or remove the table: it is made again from the history"
+
 
 @dataclass(frozen=True)
 class Compared:
@@ -64,10 +66,12 @@ def compare(layouts: Sequence[Layout], labels: Sequence[str], bound_percent: flo
 def _read(layout: Layout, label: str) -> Results:
     try:
         return read_results(layout, label)
+    except SgmatrixError as error:
+        raise SgmatrixError(error.code, error.facts, fix=error.fix or _FIX) from error
     except (KeyError, TypeError, ValueError, OSError) as error:  # ArrowInvalid is a ValueError
         told = f"{type(error).__name__}: {error}".splitlines()[0]
         raise SgmatrixError(
             "nothing_to_compare",
             f"{layout.root}: plan.json or datasets/points.parquet cannot be read ({told})",
-            fix="copy the results again, or remove the table: it is made again from the history",
+            fix=_FIX,
         ) from error
