@@ -11,7 +11,7 @@ from sgmatrix.analysis.root_cause import RootCause, root_cause
 from sgmatrix.core.flags import is_barred
 from sgmatrix.core.layout import Layout
 from sgmatrix.dataset.ceilings import read_ceilings
-from sgmatrix.dataset.figures import Row
+from sgmatrix.dataset.figures import LoadPoint, Row, offered
 from sgmatrix.dataset.nodes import newest_node
 
 
@@ -47,10 +47,13 @@ class CeilingsSection:
     """Why there are no ceilings; None where there are."""
     views: tuple[CeilingView, ...]
 
-    def at(self, cell: str, concurrency: int | None) -> CeilingView | None:
-        """Return what is said of a cell at a concurrency; None where nothing is."""
+    def at(self, cell: str, load: LoadPoint) -> CeilingView | None:
+        """Return what is said of a cell at a load point; None where nothing is."""
         for view in self.views:
-            if (view.row["cell"], view.row["concurrency"]) == (cell, concurrency):
+            row = view.row
+            workload = (row["dataset"], row["input_len"], row["output_len"])
+            at = offered(row["concurrency"], row.get("request_rate"))
+            if (row["cell"], (workload, at)) == (cell, load.key):
                 return view
         return None
 

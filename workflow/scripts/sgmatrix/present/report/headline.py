@@ -20,7 +20,7 @@ class Headline:
     """Where it is best."""
     base: CellView | None
     base_top: LoadPoint | None
-    """Where the base is best, of its own load points."""
+    """Where the base is best, of its own load points with the lengths of `top`."""
     gain: float | None
     """Throughput of the best over that of the base, less 1."""
     spread: float | None
@@ -50,6 +50,11 @@ def _best_of(cell: CellView, common: set[tuple[Workload, str]] | None) -> LoadPo
     return max(loads, key=lambda load: _mean(load.output_tok_s), default=None)
 
 
+def _keys_like(cell: CellView, top: LoadPoint | None) -> set[tuple[Workload, str]] | None:
+    """Return the load points of a cell with the lengths of another one; None: all."""
+    return None if top is None else {one.key for one in cell.loads if one.workload == top.workload}
+
+
 def _quickest(
     cells: Sequence[CellView], common: set[tuple[Workload, str]] | None
 ) -> tuple[CellView, LoadPoint] | None:
@@ -69,15 +74,16 @@ def _quickest(
 def headline(cells: Sequence[CellView]) -> Headline:
     """Compare the best cell with the base, the first cell of the plan."""
     base = cells[0] if cells else None
-    base_top = _best_of(base, None) if base else None
     # another load is another question: cells are compared where the base was measured too
-    common = {load.key for load in base.loads} if base and base_top else None
+    common = {load.key for load in base.loads} if base and _best_of(base, None) else None
     tops = {
         cell.cell: top for cell in cells if cell.status == "ok" and (top := _best_of(cell, common))
     }
     whole = [cell for cell in cells if cell.cell in tops]
     best = max(whole, key=lambda cell: _mean(tops[cell.cell].output_tok_s), default=None)
-    ours = _trusted(tops[best.cell]) if best else None
+    top = tops[best.cell] if best else None
+    base_top = _best_of(base, _keys_like(base, top)) if base else None
+    ours = _trusted(top)
     theirs = _trusted(base_top)
     quick = _quickest(cells, common)
     measured = [cell.launches for cell in cells if cell.launches]
@@ -88,7 +94,7 @@ def headline(cells: Sequence[CellView]) -> Headline:
     ]
     return Headline(
         best=best,
-        top=tops[best.cell] if best else None,
+        top=top,
         base=base,
         base_top=base_top,
         gain=ours.mean / theirs.mean - 1

@@ -91,7 +91,7 @@ def _field(
         names = {row["validity"] for row in rows if row["validity"] not in (None, "valid")}
         return Field(number(figure.mean), "barred", note=", ".join(sorted(names)))
     theirs = base.output_tok_s if base else None
-    if load is base or theirs is None or theirs.barred or not theirs.mean or not figure.mean:
+    if load is base or theirs is None or theirs.barred or min(theirs.mean, figure.mean) <= 0:
         return Field(number(figure.mean), "level")
     change = figure.mean / theirs.mean
     strength = min(1.0, abs(math.log(change)) / _FULL)
