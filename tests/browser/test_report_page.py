@@ -156,6 +156,16 @@ def test_light_and_dark_are_of_the_reader(browse, page, scheme, paper, first):
         assert curve.evaluate("e => getComputedStyle(e).stroke") == rgb(first)
 
 
+def test_paper_is_white_whatever_the_screen_is(browse, page):
+    with browse(page, color_scheme="dark") as seen:
+        seen.page.emulate_media(media="print")
+        colours = "[getComputedStyle(document.body).color, getComputedStyle(document.body)"
+        assert seen.page.evaluate(colours + ".backgroundColor]") == [
+            "rgb(29, 33, 41)",
+            "rgb(255, 255, 255)",
+        ]
+
+
 def test_without_scripts_it_is_whole(browse, page):
     with browse(page, java_script_enabled=False) as seen:
         assert column(seen, 1) == ["tp1", "tp1", "tp2", "tp2", "tp4", "tp4"]
