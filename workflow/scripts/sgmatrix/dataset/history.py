@@ -56,7 +56,12 @@ class Attempt:
             file = self.folder / "points" / f"{load_id}.json"
             identity = {**self.identity, "load_id": load_id}
             record, why = read_record(file, identity)
+            if record is not None:
+                from sgmatrix.dataset.record_types import point_unfit  # pulls pyarrow in
+
+                why = point_unfit(record)
             if why is not None:
+                record = None
                 self.leave_out(file, why)
             self._points[load_id] = record
         return self._points[load_id]
@@ -85,12 +90,12 @@ def read_record(
 ) -> tuple[dict[str, Any] | None, str | None]:
     """Return a JSON record, or why it is not one of that identity; neither: there is none."""
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
+        record = json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_number)
     except FileNotFoundError:
         return None, None
     except OSError as error:
         return None, f"cannot be read: {error.strerror}"
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         return None, f"is no whole JSON: {error}"
     if not isinstance(record, dict):
         return None, "is no record"
@@ -98,6 +103,11 @@ def read_record(
         if record.get(name, own) != own:
             return None, f"is of {name} {record[name]}, not {own}: a copy"
     return record, None
+
+
+def _no_number(text: str) -> float:
+    """Refuse what JSON has no word for, and no record of ours holds."""
+    raise ValueError(f"{text} is no number")
 
 
 def read_attempts(layout: Layout) -> list[Attempt]:
@@ -129,7 +139,12 @@ def read_history(layout: Layout) -> History:
         records = []
         for name in ("teardown.json", "server.json"):
             record, why = read_record(folder / name, identity)
+            if record is not None and name == "teardown.json":
+                from sgmatrix.dataset.record_types import final_unfit  # pulls pyarrow in
+
+                why = final_unfit(record)
             if why is not None:
+                record = None
                 bad.add(LeftOut(_shown(folder / name, layout.root), why))
             records.append(record)
         found.append((cell, launch, number, folder, spec, records, bad))
