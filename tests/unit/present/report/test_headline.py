@@ -128,3 +128,17 @@ def test_a_throughput_below_zero_is_shown_and_has_no_change(tmp_path):
     told.change_point(told.measured("tp2", rates={1: 64, 2: 120}), 2, output_tok_s=-5.0)
 
     assert '<td class="level">-5.00</td>' in page(told)
+
+
+def test_where_the_base_died_the_headline_says_which_points_are_meant(tmp_path):
+    told = Finished(tmp_path, campaign(axes=TWO))
+    told.died("tp1", root="x", rates={1: 50})
+    told.measured("tp2", rates={1: 60, 2: 120})
+
+    text = text_of(page(told))
+
+    # 120 at concurrency 2 stands in the tables: the base has nothing there to compare with
+    assert (
+        "tp2 has the highest throughput of the load points that the base finished: 60.0 tok/s"
+    ) in text
+    assert "against the base +20.0 %" in text
