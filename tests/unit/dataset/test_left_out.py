@@ -239,3 +239,16 @@ def test_each_record_is_read_once(made, monkeypatch):
 
     assert len(read) == 2 * (3 + 2)  # spec, teardown, server and two points of both attempts
     assert len(set(read)) == len(read)
+
+
+def test_what_a_killed_collect_left_half_written_is_removed(made):
+    tables = Tables.of(made.layout)
+    tables.points.parent.mkdir(parents=True, exist_ok=True)
+    half = tables.points.parent / ".points.parquet.a1b2c3d4.tmp"
+    of_another = tables.points.parent / ".ceilings.parquet.a1b2c3d4.tmp"
+    for file in (half, of_another, made.layout.root / ".left-out.json.a1b2c3d4.tmp"):
+        file.write_bytes(b"PAR1")
+
+    collect(made.layout, tables)
+
+    assert list(made.layout.root.rglob(".*.tmp")) == [of_another]

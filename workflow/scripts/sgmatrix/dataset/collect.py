@@ -81,6 +81,7 @@ def _collect(layout: Layout, tables: Tables) -> list[LeftOut]:
     def told(dataset: str, extra: Sequence[str] = ()) -> Any:
         return with_metadata(schema_of(dataset, extra), dataset, CURRENT[dataset], provenance)
 
+    _forget_unfinished([*paths, tables.left_out])
     with replacing_all([*paths, tables.left_out]) as (cells, points, requests, telemetry, *rest):
         write_table(table_from_rows(rows, told("points", axes)), points)
         with streaming(requests, told("requests")) as append:
@@ -104,6 +105,13 @@ def _collect(layout: Layout, tables: Tables) -> list[LeftOut]:
         left_out = sorted({*history.left_out(), *probes_left_out})
         write_json(rest[1], {"left_out": [asdict(one) for one in left_out]})
     return left_out
+
+
+def _forget_unfinished(paths: Sequence[Path]) -> None:
+    """Remove what a collect that was killed left half-written; one at a time holds the campaign."""
+    for path in paths:
+        for file in path.parent.glob(f".{path.name}.*.tmp"):
+            file.unlink(missing_ok=True)
 
 
 def _provenance(campaign: str, attempts: Sequence[Attempt]) -> dict[str, Any]:
