@@ -149,6 +149,16 @@ def test_the_csv_has_every_row_all_digits_and_blanks(written):
     assert rows[0]["axis_parallelism"] == "tp1" and rows[0]["current"] == "true"
 
 
+def test_a_log_line_is_no_formula_in_a_spreadsheet(told):
+    folder = told.layout.attempt("tp1", "1", 1)
+    told.change_point(folder, 1, detail='=HYPERLINK("file:///etc/passwd")')
+    told.change_point(folder, 2, detail="1 = 2")
+    _, text = render(told.layout, told.collect())
+
+    details = [row["detail"] for row in csv.DictReader(text.splitlines())][:2]
+    assert details == ['\'=HYPERLINK("file:///etc/passwd")', "1 = 2"]
+
+
 def test_the_page_needs_nothing_from_elsewhere_and_runs_its_own_script_alone(page, html):
     assert set(page.tags).isdisjoint({"link", "img", "iframe", "object"})
     assert all(link.startswith("#") or link == "points.csv" for link in page.links)

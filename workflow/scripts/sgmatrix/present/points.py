@@ -33,12 +33,22 @@ def _text(value: Any) -> str:
     return repr(value) if isinstance(value, float) else str(value)
 
 
+_FOREIGN = ("detail", "validity_detail")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def _field(row: Row, column: str) -> str:
+    """Return a field; foreign text that a spreadsheet would compute has a quote before it."""
+    text = _text(row.get(column))
+    return f"'{text}" if column in _FOREIGN and text.startswith(_FORMULA) else text
+
+
 def csv_text(columns: Sequence[str], rows: Iterable[Row]) -> str:
     """Return rows as CSV with all digits; null is an empty field."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(columns)
-    writer.writerows([_text(row.get(column)) for column in columns] for row in rows)
+    writer.writerows([_field(row, column) for column in columns] for row in rows)
     return out.getvalue()
 
 
