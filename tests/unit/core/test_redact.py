@@ -115,7 +115,18 @@ def test_nothing_but_the_mask_stays_under_a_secret_name(data):
 
 
 @pytest.mark.parametrize(
-    "token", ["hf_AbCdEf123456", "sk-proj-0123456789abcdef", "ghp_0123456789abcdefABCD"]
+    "token",
+    [
+        "hf_AbCdEf123456",
+        "sk-proj-0123456789abcdef",
+        "ghp_0123456789abcdefABCD",
+        "github_pat_11ABCDEFG0_0123456789abcdef",
+        "AKIA" + "ABCDEFGHIJKLMNOP",
+        "ASIA" + "ABCDEFGHIJKLMNOP",
+        "nvapi-0123456789abcdefABCD",
+        "xoxb-123456789012-abcdef",
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.AbCdEf",
+    ],
 )
 def test_a_token_of_a_known_form_is_masked_wherever_it_stands(token):
     assert redact({"note": f"use {token}, please"}) == {"note": "use ***, please"}
@@ -134,12 +145,33 @@ def test_words_that_only_begin_like_a_token_stay():
         ("HF_TOKEN=SENTINEL python -m x", "HF_TOKEN=*** python -m x"),
         ('{"api_key": "SENTINEL", "port": 1}', '{"api_key": ***, "port": 1}'),
         ("Authorization: Bearer SENTINEL", "Authorization: ***"),
+        ("authorization: bearer SENTINEL", "authorization: ***"),
+        ("Authorization: Token SENTINEL", "Authorization: ***"),
+        ("(b'authorization', b'Bearer SENTINEL')", "(b'authorization', ***)"),
+        ("('api_key', 'SENTINEL'), 1", "('api_key', ***), 1"),
+        ("['--api-key', 'SENTINEL', '--port']", "['--api-key', ***, '--port']"),
+        (r"{\"api_key\": \"SENTINEL\", \"port\": 1}", r"{\"api_key\": ***, \"port\": 1}"),
+        (r"password='it\'s SENTINEL', 1", "password=***, 1"),
+        ("accessToken=SENTINEL clientSecret: SENTINEL", "accessToken=*** clientSecret: ***"),
+        ("password=12345678, secrets: 12", "password=***, secrets: 12"),
+        ("got Bearer abc-SENTINEL-1 here", "got Bearer *** here"),
+        ("the bearer certificates are", "the bearer certificates are"),
         ("api_key=None, token: 17", "api_key=None, token: 17"),
         ("--tokenizer-path /models/x", "--tokenizer-path /models/x"),
     ],
 )
 def test_a_secret_in_a_command_line_of_one_text_is_known_by_the_name_before_it(text, want):
     assert redact_prose(text) == want
+
+
+@pytest.mark.parametrize("end", ["\n-----END RSA PRIVATE KEY-----\nrest", ""])
+def test_a_private_key_is_masked_over_its_lines(end):
+    text = f"see\n-----BEGIN RSA PRIVATE KEY-----\nSENTINEL\nSENTINEL{end}"
+
+    masked = redact_text(text)
+    assert "SENTINEL" not in masked
+    assert masked.startswith("see\n-----BEGIN RSA PRIVATE KEY-----***")
+    assert masked.endswith(end.strip("\n") or MASK)
 
 
 def test_what_the_environment_holds_as_a_secret_is_masked_without_its_name(monkeypatch):

@@ -51,3 +51,24 @@ def test_the_log_of_an_attempt_whose_warden_is_gone_is_masked_by_the_next(tmp_pa
 
     read = [(tmp_path / number / "server.log").read_text() for number in ("1", "2", "3")]
     assert ["planted" in text for text in read] == [False, True, True]
+
+
+def test_a_private_key_and_a_token_with_colours_in_it_are_masked(tmp_path: Path) -> None:
+    lines = (
+        b"-----BEGIN RSA PRIVATE KEY-----\n",
+        b"planted1\r\n",
+        b"planted2\n",
+        b"-----END RSA PRIVATE KEY-----\n",
+        b"after it\n",
+        b"\x1b[1mhf_\x1b[32mplanted\x1b[0m1234567890\n",
+    )
+    log = tmp_path / "server.log"
+    log.write_bytes(b"".join(lines))
+
+    assert mask_log(log) == 3
+    found = log.read_bytes().splitlines(keepends=True)
+    assert b"planted" not in log.read_bytes()
+    assert [len(line) for line in found] == [len(line) for line in lines]
+    assert [found[i] for i in (0, 3, 4)] == [lines[i] for i in (0, 3, 4)]
+    assert found[1] == b"***     \r\n"
+    assert mask_log(log) == 0

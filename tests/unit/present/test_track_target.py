@@ -62,3 +62,20 @@ def test_what_is_no_place_for_runs_is_refused_with_what_is_allowed(asked):
 
 def test_a_user_of_a_database_is_no_secret():
     assert find_target("postgresql+psycopg2://me@host/db", {}).uri.startswith("postgresql")
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        f"postgresql+psycopg2://me:a/{SECRET}@host/db",
+        f"http://me:a/{SECRET}@host",
+        f"http:/me:{SECRET}@host",
+        f"me:{SECRET}@host/db",
+        f"foo://host/db?password={SECRET}",
+    ],
+)
+def test_a_password_in_a_uri_of_a_wrong_form_is_not_repeated(uri):
+    with pytest.raises(SgmatrixError, match="host") as caught:
+        find_target(None, {"MLFLOW_TRACKING_URI": uri})
+
+    assert SECRET not in str(caught.value)

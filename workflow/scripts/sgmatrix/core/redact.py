@@ -14,30 +14,46 @@ MASK = "***"
 # `tokenizer_path`, `max_total_tokens`, `experts_per_token` are no secrets: the word must stand at
 # an end, and not be what something is counted by.
 _SECRET_NAME = re.compile(
-    r"(^|(?<!per)_)(api_?key|secret|secrets|password|passwd|token|credential|credentials)$|"
+    r"(^|(?<!per)_)(api_?keys?|secrets?|password|passwd|passphrase|token|credentials?)$|"
     r"(^|_)(access|secret|private|admin|ssl)_(key|keyfile|api_key|keyfile_password)$|authorization",
     re.IGNORECASE,
 )
-# Tokens that tell what they are: Hugging Face, OpenAI, GitHub, GitLab, AWS.
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
+# Tokens that tell what they are: Hugging Face, OpenAI, GitHub, GitLab, AWS, NVIDIA, Slack, JWT.
 _SECRET_VALUE = re.compile(
     r"\b(?:hf_[A-Za-z0-9]{10,}|sk-[A-Za-z0-9_-]{16,}|gh[pousr]_[A-Za-z0-9]{16,}|"
-    r"glpat-[A-Za-z0-9_-]{16,}|AKIA[A-Z0-9]{12,})"
+    r"github_pat_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_-]{16,}|A[KS]IA[A-Z0-9]{12,}|"
+    r"nvapi-[A-Za-z0-9_-]{16,}|xox[abeprs]-[A-Za-z0-9-]{10,}|"
+    r"eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+)"
 )
+# `Bearer` is a word, too: what follows it has a digit
+_BEARER = re.compile(r"\b(bearer\s+)(?=[^\s\"']*\d)[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE)
+_PRIVATE_KEY = re.compile(
+    r"(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?=-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL
+)
+ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
+"""Codes that colour a text, and may stand amid a secret."""
 _SHORTEST = 8
 """Characters: a shorter value would be found in words that are no secret."""
 _USERINFO = re.compile(r"(?<=://)[^/@\s]+@")
-# `api_key=`, `"api_key": `, `--api-key `, `Authorization: `
-_NAME = re.compile(r"(?P<flag>--)?(?P<name>[A-Za-z_][\w-]*)(?:[\"']?\s*[=:]\s*|(?(flag)\s+|(?!)))")
-_VALUE = re.compile(r"(?:Bearer|Basic)\s+\S+|\"[^\"]*\"|'[^']*'|[^\s,;)}\]]+")
-# a number after `token` is a count, and `None` says that there is no secret
-_NO_SECRET = re.compile(
-    r"(?:None|null|true|false|\d{1,9}(?:\.\d*)?)[.%]?|\"\"|''|\*+", re.IGNORECASE
+# `api_key=`, `"api_key": `, `--api-key `, `Authorization: `, `\"api_key\": `, `'--api-key', '`
+_NAME = re.compile(
+    r"(?P<flag>--)?(?P<name>[A-Za-z_][\w-]*)"
+    r"(?:\\*[\"']?\s*[=:]\s*|\\*[\"']\s*,\s*(?=b?\\*[\"'])|(?(flag)\s+|(?!)))"
 )
+_VALUE = re.compile(
+    r"(?:bearer|basic|token|digest|apikey|negotiate)\s+\S+|\\+[\"'].*?\\+[\"']|"
+    r"b?\"(?:\\.|[^\"\\])*\"|b?'(?:\\.|[^'\\])*'|[^\s,;)}\]]+",
+    re.IGNORECASE,
+)
+# `None` says that there is no secret; a number after `token` is a count, not so a PIN
+_NO_SECRET = re.compile(r"(?:None|null|true|false|\d{1,4})[.%]?|\"\"|''|\*+", re.IGNORECASE)
+_COUNT = re.compile(r"\d{1,9}(?:\.\d*)?[.%]?")
 
 
 def is_secret_name(name: str) -> bool:
     """Tell whether a value under that name is to be masked."""
-    return bool(_SECRET_NAME.search(name.replace("-", "_")))
+    return bool(_SECRET_NAME.search(_HUMP.sub("_", name).replace("-", "_")))
 
 
 def has_secret(text: str) -> bool:
@@ -62,10 +78,12 @@ def _secrets(environment: tuple[tuple[bytes, bytes], ...]) -> tuple[str, ...]:
 def redact_text(text: str) -> str:
     """Take secrets out of a text that has no names.
 
-    They are tokens of known forms, user names and passwords of URLs, and what stands in this
-    process's environment under the name of a secret: a server may print it without its name.
+    They are tokens of known forms, private keys, user names and passwords of URLs, and what
+    stands in this process's environment under the name of a secret: a server may print it
+    without its name.
     """
     masked = _SECRET_VALUE.sub(MASK, _USERINFO.sub(f"{MASK}@", text))
+    masked = _PRIVATE_KEY.sub(rf"\1{MASK}", _BEARER.sub(rf"\1{MASK}", masked))
     for secret in _secrets(tuple(os.environb.items())):
         masked = masked.replace(secret, MASK)
     return masked
@@ -83,7 +101,8 @@ def redact_prose(text: str) -> str:
         value = _VALUE.match(text, found.end())
         if found.start() < at or value is None or not is_secret_name(found["name"]):
             continue
-        if not _NO_SECRET.fullmatch(value[0]):
+        counts = "token" in found["name"].lower() and _COUNT.fullmatch(value[0])
+        if not counts and not _NO_SECRET.fullmatch(value[0]):
             parts += [text[at : found.end()], MASK]
             at = value.end()
     return redact_text("".join(parts) + text[at:])

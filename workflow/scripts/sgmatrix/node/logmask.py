@@ -10,22 +10,29 @@ import os
 import re
 from pathlib import Path
 
-from sgmatrix.core.redact import redact_prose, redact_text
+from sgmatrix.core.redact import ESCAPES, MASK, redact_prose, redact_text
 
 _LONGEST = 1 << 20
 """Bytes of a line that are looked at together."""
 _BATCH = re.compile(rb"(?:Prefill|Decode) batch\b")
 """What a server writes all day long: counts, no names of secrets."""
+_KEY_BEGINS = re.compile(rb"-----BEGIN [A-Z ]*PRIVATE KEY-----(?!.*-----END )")
+_KEY_ENDS = b"-----END "
+_KEY_LINES = 200
+"""A longer private key is none."""
 
 
 def mask_log(path: Path) -> int:
     """Mask the secrets of a log in place; return the number of changed lines."""
     if not path.is_file():
         return 0
-    changed = place = 0
+    changed = place = key_lines = 0
     with path.open("rb") as lines, path.open("r+b", buffering=0) as log:
         while line := lines.readline(_LONGEST):
-            masked = _masked(line)
+            key_lines = 0 if _KEY_ENDS in line else key_lines - 1
+            masked = _fitted(MASK.encode(), line) if key_lines > 0 else _masked(line)
+            if _KEY_BEGINS.search(line):
+                key_lines = _KEY_LINES
             if masked != line:
                 os.pwrite(log.fileno(), masked, place)
                 changed += 1
@@ -42,9 +49,16 @@ def mask_former_logs(attempt_dir: Path) -> None:
 
 def _masked(line: bytes) -> bytes:
     content = line.rstrip(b"\r\n")
+    mask = redact_text if _BATCH.search(content) else redact_prose
     text = content.decode(errors="surrogateescape")
-    masked = (redact_text if _BATCH.search(content) else redact_prose)(text)
-    if masked == text:
-        return line
-    new = masked.encode(errors="surrogateescape")[: len(content)].ljust(len(content))
-    return new + line[len(content) :]
+    masked = mask(text)
+    if b"\x1b" in content:  # a code amid a secret hides it
+        bare = mask(ESCAPES.sub("", text))
+        masked = masked if bare == ESCAPES.sub("", masked) else bare
+    return line if masked == text else _fitted(masked.encode(errors="surrogateescape"), line)
+
+
+def _fitted(new: bytes, line: bytes) -> bytes:
+    """Return a line of the same length with another content."""
+    size = len(line.rstrip(b"\r\n"))
+    return new[:size].ljust(size) + line[size:]

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import re
 
-from sgmatrix.core.redact import redact_prose
+from sgmatrix.core.redact import ESCAPES, redact_prose
 
-_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def clean(text: str) -> str:
     """Return the text without secrets, escape codes and control characters."""
-    return redact_prose(_CONTROLS.sub("", _ESCAPES.sub("", text)))
+    return redact_prose(_CONTROLS.sub("", ESCAPES.sub("", text)))
 
 
 def clean_tail(data: bytes, lines: int) -> str:

@@ -14,12 +14,15 @@ from pathlib import Path
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from sgmatrix.core.errors import SgmatrixError
+from sgmatrix.core.redact import redact_prose
 
 DEFAULT_DATABASE = Path("results/mlflow.db")
 VARIABLE = "MLFLOW_TRACKING_URI"
 _FORMS = "sqlite:///<file>, postgresql+psycopg2://<host>/<database>, http(s)://<host>:<port>"
 _DATABASES = ("postgresql", "mysql", "mssql")
-_SECRET_QUERY = re.compile(r"(^|&)(password|passwd|sslpassword)=", re.IGNORECASE)
+_SECRET_QUERY = re.compile(
+    r"(^|&)(password|passwd|sslpassword|token|api_?key|access_token)=", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,8 @@ def _parts(uri: str) -> SplitResult:
     except ValueError:
         known = False
     if not known:
-        shown = re.sub(r"//[^/]*@", "//", uri)[:200]
+        # whatever stands before the last @ may be a password, also where the form is a wrong one
+        shown = redact_prose(re.sub(r"^([\w+.-]+:/+)?.*@", r"\1", uri, flags=re.DOTALL))[:200]
         raise SgmatrixError(
             "config_rejected", f"tracking_uri = {shown!r}", fix=f"allowed: {_FORMS}"
         )
