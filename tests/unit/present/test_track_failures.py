@@ -9,6 +9,8 @@ import threading
 
 import pytest
 from mlflow import MlflowClient
+from mlflow.exceptions import MlflowException
+from mlflow.protos.databricks_pb2 import ErrorCode
 
 from sgmatrix.core.errors import SgmatrixError
 from sgmatrix.core.files import read_json
@@ -28,14 +30,15 @@ def _impatient(monkeypatch):
 
 
 @contextlib.contextmanager
-def answering(status):
-    """A server that says `status` to everything."""
+def answering(status, body=b""):
+    """A server that says `status` and `body` to everything."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_POST(self):
             self.send_response(status)
-            self.send_header("Content-Length", "0")
+            self.send_header("Content-Length", str(len(body)))
             self.end_headers()
+            self.wfile.write(body)
 
         do_GET = do_POST  # noqa: N815
 
@@ -81,16 +84,18 @@ def test_a_server_that_never_answers_is_given_up(told):
 
 
 @pytest.mark.parametrize(
-    ("status", "words"),
+    ("status", "body", "words"),
     [
-        (401, "refuses the user name or password"),
-        (403, "does not let this user write"),
-        (500, "answers with errors (500)"),
-        (404, "is no MLflow server, or refuses (404)"),
+        (401, b"", "refuses the user name or password"),
+        (403, b"", "does not let this user write"),
+        (403, b'{"error_code": "PERMISSION_DENIED", "message": "no"}', "does not let this user"),
+        (500, b"", "answers with errors (500)"),
+        (404, b"", "is no MLflow server, or refuses (404)"),
+        (200, b"<html>log in</html>", "is no MLflow server: it answers with something else"),
     ],
 )
-def test_a_server_that_refuses_is_told_apart(told, status, words):
-    with answering(status) as uri:
+def test_a_server_that_refuses_is_told_apart(told, status, body, words):
+    with answering(status, body) as uri:
         text = refusal(told, uri.replace("//", "//me:SENTINEL-word@"))
 
     assert words in text
@@ -140,6 +145,7 @@ def test_a_folder_that_is_none_is_one_line(told):
     [
         ("(sqlite3.OperationalError) attempt to write a readonly database", "cannot be written"),
         ("[Errno 30] Read-only file system: 'x'", "cannot be written"),
+        ("(sqlite3.DatabaseError) database disk image is malformed", "is damaged"),
         ("No module named 'psycopg2'", "needs the Python package psycopg2"),
         ("Detected out-of-date database schema (found", "another version of MLflow"),
         ("boom password=SENTINEL-word", "boom password=***"),
@@ -196,3 +202,36 @@ def test_a_file_that_may_be_read_only_is_one_line(told, database):
         text = refusal(told, f"sqlite:///{database}")
 
     assert "cannot be written" in text and "make the file and its folder writable" in text
+
+
+@pytest.mark.parametrize("code", ["INVALID_PARAMETER_VALUE", "BAD_REQUEST", "PERMISSION_DENIED"])
+def test_a_server_that_refuses_the_view_of_all_cells_has_the_runs(
+    told, database, monkeypatch, code
+):
+    def refusing(self, experiment, name, value):
+        if name.startswith("mlflow.sharedViewState."):
+            raise MlflowException("no", error_code=ErrorCode.Value(code))
+        return whole(self, experiment, name, value)
+
+    whole = MlflowClient.set_experiment_tag
+    monkeypatch.setattr(MlflowClient, "set_experiment_tag", refusing)
+    record = told.layout.root / "tracking.json"
+    track.track_to(Target(f"sqlite:///{database}", "db", database), told.layout, record)
+
+    assert len(read_json(record)["runs"]) == 3
+    assert read_json(record)["page"].endswith("compareRunsMode=CHART")
+
+
+def test_a_run_whose_tags_somebody_edited_is_made_anew(told, database):
+    record = told.layout.root / "tracking.json"
+    target = Target(f"sqlite:///{database}", "db", database)
+    track.track_to(target, told.layout, record)
+    ((key, its), *_) = read_json(record)["runs"].items()
+    client = MlflowClient(target.uri)
+    client.set_tag(its["run_id"], "bench.attempt", "the good one")
+
+    track.track_to(target, told.layout, record)
+
+    new = read_json(record)["runs"][key]["run_id"]
+    assert client.get_run(its["run_id"]).data.tags["bench.superseded_by"] == new
+    assert client.get_run(new).data.tags["bench.current"] == "true"

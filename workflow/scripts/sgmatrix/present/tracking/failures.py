@@ -42,12 +42,12 @@ _NOT_REACHED = (
 )
 _SERVER: tuple[_Row, ...] = (
     (
-        r"\b401\b",
+        r"\b401\b|\bUNAUTHENTICATED\b",
         lambda _: "refuses the user name or password (401)",
         "set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD",
     ),
     (
-        r"\b403\b",
+        r"\b403\b|\bPERMISSION_DENIED\b",
         lambda _: "does not let this user write (403)",
         "get the permission, or name the server by a host that it allows",
     ),
@@ -61,6 +61,11 @@ _SERVER: tuple[_Row, ...] = (
         r"too many (\d{3}) error|error code (5\d\d)|\b(50[0-4])\b",
         lambda found: f"answers with errors ({found[1] or found[2] or found[3]})",
         "see the server's log",
+    ),
+    (
+        r"not in a valid json format|exceeded \d+ redirects|failed to parse",
+        lambda _: "is no MLflow server: it answers with something else",
+        "mend tracking_uri",
     ),
     (
         r"error code (\d{3})",
@@ -83,6 +88,11 @@ _DATABASE: tuple[_Row, ...] = (
         r"no module named '(\w+)'",
         lambda found: f"needs the Python package {found[1]}",
         "install it in the environment of the workflow, or track through an MLflow server",
+    ),
+    (
+        r"disk image is malformed|file is not a database",
+        lambda _: "is damaged",
+        "move it away, it is made anew",
     ),
     (
         r"no space left|disk is full",

@@ -95,9 +95,10 @@ def _create(client: MlflowClient, experiment: str, run: Run, revision: str | Non
 
 
 def _identity(tags: dict[str, str]) -> tuple[str, int, str]:
+    attempt = tags.get("bench.attempt", "")  # people may edit tags: such a run is not ours
     return (
         tags.get("bench.key", ""),
-        int(tags.get("bench.attempt", 0)),
+        int(attempt) if attempt.isdecimal() else -1,
         tags.get("bench.digest", ""),
     )
 
