@@ -9,10 +9,11 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import signal
 import sys
 import threading
 import time
-from typing import TextIO
+from typing import Any, TextIO
 
 from sgmatrix.core.files import read_json_or_none
 from sgmatrix.core.layout import Layout
@@ -41,6 +42,7 @@ class Progress:
         self.said_s = 0.0
         self._drawn_s, self._drawn_size = 0.0, (0, 0)
         self._size = 0
+        self._former: Any = signal.SIG_DFL
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._follow, daemon=True)
 
@@ -53,6 +55,7 @@ class Progress:
         self._size = path.stat().st_size if path.exists() else 0
         if self.screen is not None:
             atexit.register(self.screen.close)  # also where nobody comes to stop us
+            self._former = signal.signal(signal.SIGTSTP, self._suspend)
         self._thread.start()
 
     def stop(self) -> None:
@@ -61,6 +64,16 @@ class Progress:
         if self.screen is not None:
             self.screen.close()
             atexit.unregister(self.screen.close)
+            signal.signal(signal.SIGTSTP, self._former)
+
+    def _suspend(self, number: int, _: object) -> None:
+        """Leave the terminal whole to the shell while Ctrl-Z holds the campaign."""
+        assert self.screen is not None
+        with self.screen.aside():
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)  # goes on here when `fg` or `bg` says so
+            signal.signal(number, self._suspend)
+        self._drawn_size = 0, 0
 
     def _follow(self) -> None:
         if self.screen is not None:

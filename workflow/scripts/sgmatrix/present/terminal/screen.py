@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TextIO
 
 _SAVE, _RESTORE = "\x1b7", "\x1b8"
@@ -32,12 +33,13 @@ def is_live(out: TextIO, environment: Mapping[str, str]) -> bool:
 
 
 class Screen:
-    """The terminal; one thread draws."""
+    """The terminal; one thread draws, another may take the block away."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._reserved: tuple[Size, int] | None = None
         self._closed = False
+        self._lock = threading.RLock()  # a signal may come amid `close`
 
     def size(self) -> Size:
         """Return columns and lines; (0, 0) where the terminal is gone or another program has it."""
@@ -55,8 +57,11 @@ class Screen:
             size: for which they were made.
             paint: adds to a line what takes no room.
         """
-        if self._closed:
-            return
+        with self._lock:
+            if not self._closed:
+                self._write(self._drawn(lines, size, paint))
+
+    def _drawn(self, lines: Sequence[str], size: Size, paint: Callable[[str], str]) -> str:
         text = ""
         if self._reserved is not None and self._reserved != (size, len(lines)):
             text += self._given_back()
@@ -70,11 +75,18 @@ class Screen:
             for place, line in enumerate(lines, start=top + 1):
                 text += f"\x1b[{place};1H{paint(line)}{_ERASE_LINE}"
             text += _RESTORE
-        self._write(text)
+        return text
+
+    @contextlib.contextmanager
+    def aside(self) -> Iterator[None]:
+        """Leave the whole terminal to others in the block; the next `draw` is as the first."""
+        with self._lock:
+            self._write(self._given_back())
+            yield
 
     def close(self) -> None:
         """Take the block away for good; what follows is written below what was said."""
-        if not self._closed:
+        with self._lock:
             self._write(self._given_back())
             self._closed = True
 
