@@ -11,6 +11,7 @@ import pytest
 from mlflow import MlflowClient
 from mlflow.exceptions import MlflowException
 from mlflow.protos.databricks_pb2 import ErrorCode
+from sqlalchemy import Engine, event
 
 from sgmatrix.core.errors import SgmatrixError
 from sgmatrix.core.files import read_json
@@ -71,7 +72,7 @@ def test_a_server_that_is_down_is_named_with_the_command_that_replays(told):
         text = refusal(told, f"http://127.0.0.1:{port}")
 
     assert f"http://127.0.0.1:{port} cannot be reached" in text
-    assert "snakemake track; the results and the report are complete" in text
+    assert "snakemake track; nothing of the results is lost" in text
 
 
 def test_a_server_that_never_answers_is_given_up(told):
@@ -120,6 +121,21 @@ def test_a_locked_database_is_waited_for_again(told, database, monkeypatch):
     client = MlflowClient(f"sqlite:///{database}")
     runs = client.search_runs([client.get_experiment_by_name("tests").experiment_id])
     assert sum(run.data.tags.get("bench.current") == "true" for run in runs) == 3
+
+
+def test_a_database_that_is_locked_when_it_is_opened_is_waited_for_as_long(told, database):
+    waits = []
+
+    def note(dialect, record, arguments, named):
+        waits.append(named.get("timeout"))
+
+    event.listen(Engine, "do_connect", note)
+    try:
+        connection.connect(Target(f"sqlite:///{database}", "db", database))
+    finally:
+        event.remove(Engine, "do_connect", note)
+
+    assert set(waits) == {20.0}
 
 
 def test_a_database_that_stays_locked_is_named(told, database, monkeypatch):

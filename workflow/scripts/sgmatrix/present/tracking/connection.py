@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 LOCK_WAIT_S = 120.0
+_BUSY_S = 20
 _SETTINGS = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "DO_NOT_TRACK": "true",
@@ -122,7 +123,9 @@ def connect(target: Target) -> MlflowClient:
             from mlflow.store.tracking import sqlalchemy_store  # noqa: F401 - needed at once anyway
     if target.database is not None:
         _provide(target.database)
-        return _greeted(MlflowClient(tracking_uri=f"sqlite:///{target.database}"))
+        # MLflow waits as long for a locked file, but only once it has opened it
+        uri = f"sqlite:///{target.database}?timeout={_BUSY_S}"
+        return _greeted(MlflowClient(tracking_uri=uri))
     client = MlflowClient(tracking_uri=target.uri)
     if not target.is_server:
         return _greeted(client)

@@ -9,7 +9,7 @@ from sgmatrix.core.errors import SgmatrixError
 from sgmatrix.core.redact import redact_prose
 from sgmatrix.present.tracking.target import Target
 
-REPLAY = "then run snakemake track; the results and the report are complete"
+REPLAY = "then run snakemake track; nothing of the results is lost"
 _LOCKED = re.compile(r"database (?:table )?is locked", re.IGNORECASE)
 
 

@@ -18,6 +18,7 @@ from sgmatrix.core.redact import redact_prose
 
 DEFAULT_DATABASE = Path("results/mlflow.db")
 VARIABLE = "MLFLOW_TRACKING_URI"
+_OPTION = "tracking_uri"
 _FORMS = "sqlite:///<file>, postgresql+psycopg2://<host>/<database>, http(s)://<host>:<port>"
 _DATABASES = ("postgresql", "mysql", "mssql")
 _SECRET_QUERY = re.compile(
@@ -58,7 +59,7 @@ def find_target(asked: str | None, environment: Mapping[str, str]) -> Target:
     uri = asked or environment.get(VARIABLE)
     if not uri:
         return Target(f"sqlite:///{DEFAULT_DATABASE}", str(DEFAULT_DATABASE), DEFAULT_DATABASE)
-    parts = _parts(uri)
+    parts = _parts(uri, _OPTION if asked else VARIABLE)
     public = _public(parts)
     if parts.scheme == "sqlite":
         file = Path(unquote(parts.path.removeprefix("/")))
@@ -88,7 +89,7 @@ def check_asked(asked: str) -> None:
         )
 
 
-def _parts(uri: str) -> SplitResult:
+def _parts(uri: str, source: str = _OPTION) -> SplitResult:
     try:
         parts = urlsplit(uri)
         scheme = parts.scheme.partition("+")[0]
@@ -104,7 +105,9 @@ def _parts(uri: str) -> SplitResult:
         # whatever stands before the last @ may be a password, also where the form is a wrong one
         shown = redact_prose(re.sub(r"^([\w+.-]+:/+)?.*@", r"\1", uri, flags=re.DOTALL))[:200]
         raise SgmatrixError(
-            "config_rejected", f"tracking_uri = {shown!r}", fix=f"allowed: {_FORMS}"
+            "config_rejected",
+            f"{source} = {shown!r}",
+            fix=f"allowed: {_FORMS}" + ("; encode / in a password as %2F" if "@" in uri else ""),
         )
     return parts
 
