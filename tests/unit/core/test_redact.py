@@ -181,3 +181,9 @@ def test_what_the_environment_holds_as_a_secret_is_masked_without_its_name(monke
     text = "ValueError: SENTINEL-held-word, SENTINEL-uri, SENTINEL%2Duri; a short one"
 
     assert redact_text(text) == "ValueError: ***, ***, ***; a short one"
+
+
+def test_one_long_word_is_looked_through_once():
+    word = "a" * (1 << 20)  # each place of it as a begin would take days
+
+    assert redact_prose(f"{word} -api_key=SENTINEL") == f"{word} -api_key=***"

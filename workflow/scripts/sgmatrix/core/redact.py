@@ -38,7 +38,7 @@ _SHORTEST = 8
 _USERINFO = re.compile(r"(?<=://)[^/@\s]+@")
 # `api_key=`, `"api_key": `, `--api-key `, `Authorization: `, `\"api_key\": `, `'--api-key', '`
 _NAME = re.compile(
-    r"(?P<flag>--)?(?P<name>[A-Za-z_][\w-]*)"
+    r"(?<![\w-])(?:(?P<flag>--)|-+)?(?P<name>[A-Za-z_][\w-]*)"  # from a word's begin: linear
     r"(?:\\*[\"']?\s*[=:]\s*|\\*[\"']\s*,\s*(?=b?\\*[\"'])|(?(flag)\s+|(?!)))"
 )
 _VALUE = re.compile(
