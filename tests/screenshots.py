@@ -7,7 +7,7 @@
     docs/img/mlflow-launch.png     MLflow's page of the best launch
     docs/img/report-100-cells.png  small multiples, of made-up cells (tests/browser/conftest.py)
 
-Each is cut to 128 colours.
+Each is cut to 256 colours.
 """
 
 from __future__ import annotations
@@ -42,7 +42,11 @@ SETTLE_MS = 3_000
 def keep(page: Page, file: Path, height: int) -> None:
     """Write what the page shows, from its top."""
     shot = page.screenshot(clip={"x": 0, "y": 0, "width": WIDTH, "height": height})
-    picture = Image.open(io.BytesIO(shot)).convert("RGB").quantize(128, dither=Image.Dither.NONE)
+    picture = (
+        Image.open(io.BytesIO(shot))
+        .convert("RGB")
+        .quantize(256, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    )
     picture.save(file, optimize=True)
     print(f"{file}: {WIDTH} x {height}, {file.stat().st_size // 1024} KiB")
 
@@ -70,11 +74,11 @@ def of_mlflow(browser: Browser, results: Path, into: Path) -> None:
     told = read_json(results / "tracking.json")
     launches = sorted(told["runs"].items())
     with serving(results.parent / "mlflow.db") as address:
-        page = opened(browser, f"{address}/{told['page']}", 900)
+        page = opened(browser, f"{address}/{told['page']}", 1300)
         without_assistant(page)
         page.locator(".js-plotly-plot .scatterlayer").nth(2).wait_for(state="attached")
         page.wait_for_timeout(SETTLE_MS)
-        keep(page, into / "mlflow-campaign.png", 900)
+        keep(page, into / "mlflow-campaign.png", 1300)
         run = launches[0][1]["run_id"]
         page.goto(f"{address}/#/experiments/{told['experiment_id']}/runs/{run}{ML}")
         page.get_by_text("Run it again").first.wait_for()

@@ -21,8 +21,9 @@ def test_each_number_stands_beside_the_base_at_the_same_load():
         base={1: (100.0, {}), 8: (200.0, {})}, other={1: (125.0, {}), 8: (190.0, {})}
     )
 
-    assert (heat.title, heat.columns) == (
+    assert (heat.title, heat.corner, heat.columns) == (
         "random-ids prompts, 16 tokens in, 4 tokens out",
+        "cell \\ concurrency",
         ("1", "8"),
     )
     assert rows["base"] == (Field("100", "level"), Field("200", "level"))

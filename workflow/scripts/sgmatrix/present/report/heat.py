@@ -71,7 +71,9 @@ def against_base(cells: Sequence[CellView], rows: Sequence[Row]) -> list[Heat]:
             for cell in cells
         )
         title = f"{workload[0]} prompts, {workload[1]} tokens in, {workload[2]} tokens out"
-        tables.append(Heat(title, "cell", tuple(at for _, at in places), lines))
+        columns = tuple(at for _, at in places)
+        what = "load" if any(at.endswith("/s") for at in columns) else "concurrency"
+        tables.append(Heat(title, f"cell \\ {what}", columns, lines))
     return tables
 
 
