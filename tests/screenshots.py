@@ -1,13 +1,11 @@
 """Pictures of the pages for README and docs, from a real campaign, by a real browser.
 
-    make screenshots               # of results/demo, after make demo
+make screenshots               # of results/demo, after make demo
 
-    docs/img/report.png            the report's first screen
-    docs/img/mlflow-campaign.png   MLflow's shared page of the study: curves by concurrency
-    docs/img/mlflow-launch.png     MLflow's page of the best launch
-    docs/img/report-100-cells.png  small multiples, of made-up cells (tests/browser/conftest.py)
-
-Each is cut to 256 colours.
+docs/img/report.png            the report's first screen
+docs/img/mlflow-campaign.png   MLflow's shared page of the study: curves by concurrency
+docs/img/mlflow-launch.png     MLflow's page of the best launch
+docs/img/report-100-cells.png  small multiples, of made-up cells (tests/browser/conftest.py)
 """
 
 from __future__ import annotations
@@ -42,12 +40,7 @@ SETTLE_MS = 3_000
 def keep(page: Page, file: Path, height: int) -> None:
     """Write what the page shows, from its top."""
     shot = page.screenshot(clip={"x": 0, "y": 0, "width": WIDTH, "height": height})
-    picture = (
-        Image.open(io.BytesIO(shot))
-        .convert("RGB")
-        .quantize(256, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
-    )
-    picture.save(file, optimize=True)
+    Image.open(io.BytesIO(shot)).convert("RGB").save(file, optimize=True)
     print(f"{file}: {WIDTH} x {height}, {file.stat().st_size // 1024} KiB")
 
 

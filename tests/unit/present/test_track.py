@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from mlflow import MlflowClient
 from mlflow.entities import ViewType
+from mlflow.exceptions import MlflowException
 
 from builders import STARTED_AT, campaign
 from finished import FINISHED_AT, Finished
@@ -337,6 +338,26 @@ def test_a_job_that_is_killed_leaves_no_half_run_and_the_next_repairs_it(
     track(told.layout, database, record)  # what was killed is never taken for whole
     assert {run.info.status for run in seen.runs(current="true")} == {"FINISHED", "FAILED"}
     assert len(seen.runs(current="true")) == 3
+
+
+def test_prompts_that_another_run_told_at_the_same_time_are_told_again(
+    told, database, record, monkeypatch
+):
+    calls = []
+
+    def late(self, *arguments, **named):
+        calls.append(arguments)
+        if len(calls) == 1:  # as PostgreSQL says it
+            raise MlflowException('duplicate key value violates unique constraint "dataset_pk"')
+        return whole(self, *arguments, **named)
+
+    whole = MlflowClient.log_inputs
+    monkeypatch.setattr(MlflowClient, "log_inputs", late)
+    track(told.layout, database, record)
+    seen = Seen(database)
+
+    assert calls[0] == calls[1] and len(calls) == 4
+    assert [len(run.inputs.dataset_inputs) for run in seen.runs(current="true")] == [1, 1, 1]
 
 
 def test_runs_of_others_are_left_alone(seen, told, database, record):

@@ -58,8 +58,9 @@ No folder is named `key=value`: a cell `001` stays a text.
   engines. The same history gives the same bytes.
 - A version only adds columns. Files of older versions, in the history too, are read with nulls for
   the columns that they lack; those of a newer version are named and left out.
-- A file of the history that is truncated, of another schema, or a copy of another attempt's is left
-  out as a whole. `results/<campaign>/left-out.json`, the log of `collect` and the terminal name it.
+- A file of the history that is truncated, of another schema, a copy of another attempt's, or that
+  has a value of another kind (text for a number, `NaN`) is left out as a whole.
+  `results/<campaign>/left-out.json`, the log of `collect` and the terminal name it.
 - All tables are written before the first gets its name: a full disk leaves the former ones.
 
 What collecting costs is in [speed.md](speed.md).

@@ -7,6 +7,7 @@ anyone would read; the next job ends it.
 
 from __future__ import annotations
 
+import re
 import subprocess
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -19,10 +20,13 @@ from sgmatrix.present.tracking.runs import Run
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
+    from mlflow.entities import DatasetInput
     from mlflow.entities import Run as MlflowRun
 
 _PAGE = 1000
 _COMPLETE = ("FINISHED", "FAILED")
+_TWICE = re.compile(r"duplicate (?:key|entry)|unique constraint|uniqueviolation", re.IGNORECASE)
+_TRIES = 5
 
 
 def _known_runs(client: MlflowClient, experiment: str, campaign: str) -> list[MlflowRun]:
@@ -77,13 +81,11 @@ def _create(client: MlflowClient, experiment: str, run: Run, revision: str | Non
     metrics = [Metric(one.key, one.value, one.time_ms, one.step) for one in run.metrics]
     client.log_batch(run_id, metrics, [Param(name, text) for name, text in run.params.items()])
     context = [InputTag("mlflow.data.context", "benchmark")]
-    client.log_inputs(
-        run_id,
-        [
-            DatasetInput(Dataset(one.name, one.digest, "prompts", one.source), context)
-            for one in run.prompts
-        ],
-    )
+    prompts = [
+        DatasetInput(Dataset(one.name, one.digest, "prompts", one.source), context)
+        for one in run.prompts
+    ]
+    _log_prompts(client, run_id, prompts)
     with tempfile.TemporaryDirectory() as folder:
         for name, text in run.files.items():
             (Path(folder) / name).write_text(text, encoding="utf-8")
@@ -92,6 +94,22 @@ def _create(client: MlflowClient, experiment: str, run: Run, revision: str | Non
         client.log_artifacts(run_id, folder)
     client.set_terminated(run_id, "FINISHED" if run.ok else "FAILED", run.end_ms)
     return run_id
+
+
+def _log_prompts(client: MlflowClient, run_id: str, prompts: list[DatasetInput]) -> None:
+    """Tell a run's prompts; runs that tell the same ones at once make one entry of them.
+
+    MLflow looks whether an entry is there, then makes it: of two at once the second fails, and
+    finds it when it looks again.
+    """
+    for left in reversed(range(_TRIES)):
+        try:
+            client.log_inputs(run_id, prompts)
+        except Exception as error:
+            if not left or not _TWICE.search(str(error)):
+                raise
+        else:
+            return
 
 
 def _identity(tags: dict[str, str]) -> tuple[str, int, str]:
