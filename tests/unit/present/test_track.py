@@ -360,6 +360,25 @@ def test_prompts_that_another_run_told_at_the_same_time_are_told_again(
     assert [len(run.inputs.dataset_inputs) for run in seen.runs(current="true")] == [1, 1, 1]
 
 
+def test_a_study_that_another_job_begins_at_the_same_time_is_no_failure(
+    told, database, record, monkeypatch
+):
+    calls = []
+
+    def late(self, *arguments):
+        calls.append(arguments)
+        if len(calls) == 1:
+            raise MlflowException('duplicate key value violates unique constraint "experiment_tag"')
+        return whole(self, *arguments)
+
+    whole = MlflowClient.set_experiment_tag
+    monkeypatch.setattr(MlflowClient, "set_experiment_tag", late)
+    track(told.layout, database, record)
+
+    assert calls[0] == calls[1]
+    assert len(Seen(database).runs()) == 3
+
+
 def test_runs_of_others_are_left_alone(seen, told, database, record):
     experiment = seen.experiment.experiment_id
     theirs = seen.client.create_run(experiment, tags={"bench.campaign": "another"}).info.run_id

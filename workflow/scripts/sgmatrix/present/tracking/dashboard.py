@@ -14,6 +14,8 @@ import zlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from sgmatrix.present.tracking.failures import is_twice
+
 if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import Experiment
@@ -70,7 +72,7 @@ def provide_dashboard(client: MlflowClient, experiment: Experiment, levers: Sequ
         try:
             client.set_experiment_tag(identity, name, value)
         except MlflowException as error:
-            if error.error_code not in _TAG_REFUSED:
+            if is_twice(error) or error.error_code not in _TAG_REFUSED:
                 raise
             return plain
     return f"{plain}&viewStateShareKey={digest}"

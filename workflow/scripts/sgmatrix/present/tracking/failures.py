@@ -10,7 +10,13 @@ from sgmatrix.core.redact import redact_prose
 from sgmatrix.present.tracking.target import Target
 
 REPLAY = "then run snakemake track; nothing of the results is lost"
+_TWICE = re.compile(r"duplicate (?:key|entry)|unique constraint|uniqueviolation", re.IGNORECASE)
 _LOCKED = re.compile(r"database (?:table )?is locked", re.IGNORECASE)
+
+
+def is_twice(error: BaseException) -> bool:
+    """Tell whether another job made the same entry at the same time; it is there by now."""
+    return bool(_TWICE.search(str(error)))
 
 
 def is_locked(error: BaseException) -> bool:

@@ -7,7 +7,6 @@ anyone would read; the next job ends it.
 
 from __future__ import annotations
 
-import re
 import subprocess
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sgmatrix.present.tracking.curves import curves_png
+from sgmatrix.present.tracking.failures import is_twice
 from sgmatrix.present.tracking.runs import Run
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 _PAGE = 1000
 _COMPLETE = ("FINISHED", "FAILED")
-_TWICE = re.compile(r"duplicate (?:key|entry)|unique constraint|uniqueviolation", re.IGNORECASE)
 _TRIES = 5
 
 
@@ -106,7 +105,7 @@ def _log_prompts(client: MlflowClient, run_id: str, prompts: list[DatasetInput])
         try:
             client.log_inputs(run_id, prompts)
         except Exception as error:
-            if not left or not _TWICE.search(str(error)):
+            if not left or not is_twice(error):
                 raise
         else:
             return

@@ -15,7 +15,7 @@ from sgmatrix.core.layout import Layout
 from sgmatrix.present.tracking.connection import connect, locked
 from sgmatrix.present.tracking.dashboard import provide_dashboard, varying_levers
 from sgmatrix.present.tracking.experiment import ARTIFACTS, study_experiment
-from sgmatrix.present.tracking.failures import failure, is_locked
+from sgmatrix.present.tracking.failures import failure, is_locked, is_twice
 from sgmatrix.present.tracking.report_run import synchronise_report
 from sgmatrix.present.tracking.runs import Run, attempt_runs
 from sgmatrix.present.tracking.synchronise import synchronise
@@ -49,7 +49,7 @@ def track_to(target: Target, layout: Layout, record: Path) -> None:
         except SgmatrixError:
             raise
         except Exception as error:
-            if left and is_locked(error):
+            if left and (is_locked(error) or is_twice(error)):
                 continue
             raise failure(error, target) from error
         return
