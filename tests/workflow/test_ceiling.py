@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lab import Lab
+from sgmatrix.core.flags import is_barred
 
 pytestmark = pytest.mark.workflow
 
@@ -75,7 +76,10 @@ def test_the_headroom_of_each_cell_is_printed_beside_what_was_measured(ran: Ran)
     assert head.split()[:2] == ["cell", "headroom"]
     rows = [line.split() for line in asked.stdout.splitlines() if line.startswith(("tp1", "tp2"))]
     assert [row[0] for row in rows] == ["tp2", "tp1"]  # two ranks read half each
-    measured = {row["cell"]: row["output_tok_s"] for row in lab.points() if row["concurrency"] == 2}
-    assert f"{measured['tp1']:,.0f}" in rows[1]
+    for row, cell in zip(rows, ("tp2", "tp1"), strict=True):
+        (point,) = [p for p in lab.points() if p["cell"] == cell and p["concurrency"] == 2]
+        # on a busy machine the client may have been the limit: such a number is not shown here
+        barred = is_barred(point, "throughput")
+        assert (f"{point['output_tok_s']:,.0f}" in row) is not barred
     # it starts nothing and writes nothing
     assert files() == before
