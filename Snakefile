@@ -8,6 +8,7 @@ min_version("9.27.0")
 include: "workflow/rules/common.smk"
 include: "workflow/rules/node.smk"
 include: "workflow/rules/cell.smk"
+include: "workflow/rules/home.smk"
 include: "workflow/rules/ceiling.smk"
 include: "workflow/rules/dataset.smk"
 include: "workflow/rules/tracking.smk"
@@ -28,6 +29,8 @@ localrules:
     compare,
     profile,
     plan,
+    home,
+    measure,
 
 
 rule all:

@@ -52,6 +52,11 @@ def planned_digest(wildcards):
     return SESSION.planned
 
 
+def copied_history(wildcards):
+    """What was copied from where it was measured."""
+    return SESSION.history()
+
+
 def ledger_digest(wildcards):
     return SESSION.ledger_digest
 
@@ -110,12 +115,27 @@ def points_of(wildcards):
 
 
 def campaign_files(wildcards):
-    """What a campaign is run for. Asked first of all when the graph is built for a real run."""
+    """What a campaign is run for."""
+    before_looking()
+    return ["<results>/report/index.html", "<results>/tracking.json"]
+
+
+def measured_files(wildcards):
+    """What only the node can make."""
+    before_looking()
+    return [
+        *node_record(wildcards),
+        *final_records(wildcards),
+        *probe_records(wildcards),
+    ]
+
+
+def before_looking():
+    """Withdraw what Snakemake must not find; called when it first builds the graph."""
     if workflow.is_main_process and workflow.executor_plugin and not workflow.dryrun:
         SESSION.forget_stale_records()
     if workflow.is_main_process and workflow.dryrun:
         SESSION.warn()
-    return ["<results>/report/index.html", "<results>/tracking.json"]
 
 
 def tracked_files(wildcards):
@@ -168,6 +188,8 @@ def node_record(wildcards):
 
 
 def final_records(wildcards):
+    if SESSION.home:  # what is there is there; no job of this machine makes more of it
+        return ["<results>/home.json"]
     return [
         f"<results>/cells/{one.cell}/launch-{one.launch}/teardown.json"
         for one in PLAN.launches

@@ -65,6 +65,11 @@ class Layout:
         return self.root / "node-probe.json"
 
     @property
+    def home(self) -> Path:
+        """Which records the tables are of, where they were measured on another machine."""
+        return self.root / "home.json"
+
+    @property
     def events(self) -> Path:
         """One JSON line per step that began or ended: what the progress display reads."""
         return self.root / "logs" / "events.jsonl"

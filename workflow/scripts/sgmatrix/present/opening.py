@@ -13,20 +13,22 @@ from pydantic import ValidationError
 
 from sgmatrix.core.errors import Refusal, SgmatrixError
 from sgmatrix.core.files import read_json_or_none
-from sgmatrix.core.hashing import digest
 from sgmatrix.core.layout import Layout
 from sgmatrix.node import proc
 from sgmatrix.node.hardware import machine
 from sgmatrix.node.launch import OWNER_VARIABLE
-from sgmatrix.plan.campaign import read_campaign
+from sgmatrix.plan.campaign import Campaign, read_campaign
 from sgmatrix.plan.ledger import ledger_digest, ledger_file, read_ledger
 from sgmatrix.plan.node_probe import PlannedNodeProbe, planned_node_probe
 from sgmatrix.plan.plan import make_plan, plan_record
 from sgmatrix.present.campaigns.session import CampaignsSession
+from sgmatrix.present.home import HomeSession, planned_digest, tell_jobs, told_to_job, why_home
 from sgmatrix.present.options import Options
 from sgmatrix.present.refusals import check_place, refuse
 from sgmatrix.present.session import Session
 from sgmatrix.present.stale import launches_to_come
+
+AnySession = Session | CampaignsSession | HomeSession
 
 DEFAULT_CAMPAIGN = "config/config.yaml"
 
@@ -43,7 +45,7 @@ _NOISE = (
 class _Quiet(logging.Filter):
     """Drops Snakemake's lines about its scheduling; says how a finished campaign stands."""
 
-    def __init__(self, session: Session | CampaignsSession) -> None:
+    def __init__(self, session: AnySession) -> None:
         super().__init__()
         self.session = session
 
@@ -56,7 +58,7 @@ class _Quiet(logging.Filter):
         return not text.startswith(_NOISE)
 
 
-def open_session(workflow: Any) -> Session | CampaignsSession:
+def open_session(workflow: Any) -> AnySession:
     """Return the session of a Snakemake workflow; on a refusal, print it and exit with 1."""
     try:
         session = _open(workflow)
@@ -77,7 +79,7 @@ def open_session(workflow: Any) -> Session | CampaignsSession:
     return session
 
 
-def _open(workflow: Any) -> Session | CampaignsSession:
+def _open(workflow: Any) -> AnySession:
     settings = workflow.config_settings
     project = Path(workflow.basedir)
     files = list(settings.configfiles) or [project / DEFAULT_CAMPAIGN]
@@ -101,6 +103,36 @@ def _open(workflow: Any) -> Session | CampaignsSession:
     layout = Layout(Path("results") / campaign.campaign)
     check_place(layout.root)
     former = read_json_or_none(layout.plan)
+    if workflow.is_main_process and workflow.local_exec:
+        home = why_home(campaign, former, options, project)
+    else:
+        home = told_to_job()
+    if home is None:
+        return _full_session(workflow, campaign, files[0], layout, options, former)
+    tell_jobs(home)
+    ledger = ledger_file(campaign.ledger, project)
+    return HomeSession(
+        campaign,
+        layout,
+        options,
+        home,
+        former or {},
+        lambda: _full_session(workflow, campaign, files[0], layout, options, former),
+        ledger=read_ledger(ledger) if ledger and workflow.is_main_process else (),
+        ledger_digest=ledger_digest(ledger) if ledger else "",
+    )
+
+
+def _full_session(
+    workflow: Any,
+    campaign: Campaign,
+    file: Path,
+    layout: Layout,
+    options: Options,
+    former: dict[str, Any] | None,
+) -> Session:
+    """Return the session that measures: the campaign expanded, or refused."""
+    project = Path(workflow.basedir)
     attempts = None
     if not workflow.is_main_process:  # the main process has decided them
         launches = (former or {"launches": []})["launches"]
@@ -120,12 +152,9 @@ def _open(workflow: Any) -> Session | CampaignsSession:
             raise
         problems = getattr(refusal, "problems", [refusal.facts])
         raise Refusal(
-            refusal.code, [f"{files[0]}: {text}" for text in problems], fix=refusal.fix
+            refusal.code, [f"{file}: {text}" for text in problems], fix=refusal.fix
         ) from None
     record = plan_record(plan, campaign, former)
-    planned = [
-        (x["cell"], x["launch"], [p["key"] for p in x["points"]]) for x in record["launches"]
-    ]
     local = workflow.local_exec
     decided = (former or {}).get("node_probe")
     if decided is not None and not workflow.is_main_process:  # as the attempts are
@@ -145,7 +174,7 @@ def _open(workflow: Any) -> Session | CampaignsSession:
         plan,
         layout,
         options,
-        digest(sorted(planned)),
+        planned_digest(record),
         local,
         project,
         node_probe,

@@ -19,6 +19,8 @@ class Options(BaseModel):
     retry: Literal["failed"] | None = None
     strict: bool = False
     """Stop when a repeated cell would not be measured with what it was measured with then."""
+    home: bool = False
+    """Measure nothing: tell of copied records, also where the engine and the GPUs are there."""
     cell: str | None = None
     """What the target `profile` is to profile; nothing else uses it, or what follows."""
     concurrency: int | None = Field(None, ge=1)

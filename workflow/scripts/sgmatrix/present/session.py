@@ -73,6 +73,10 @@ class Session:
     _warned: bool = False
     _profiled: bool = False
     """Whether the target `profile` was asked for."""
+    _measures: bool = False
+    """Whether the target `measure` was asked for, alone."""
+
+    home = False
 
     def forget_stale_records(self) -> None:
         """Withdraw the published records of launches that are to be done again."""
@@ -121,6 +125,7 @@ class Session:
         and nothing else is done.
         """
         asked = set(targets)
+        self._measures = asked == {"measure"}
         try:
             if asked == {"plan"}:
                 print(
@@ -294,3 +299,10 @@ class Session:
         from sgmatrix.present.summary import print_summary  # pulls pyarrow in: not for a dry run
 
         print_summary(self.layout)
+        if self._measures:
+            print(
+                f"\nmeasured; copy {self.layout.root} to where the report is to be made, and run "
+                "snakemake there",
+                file=sys.stderr,
+                flush=True,
+            )

@@ -27,6 +27,7 @@ class CampaignsSession:
     """The two campaigns that this invocation compares."""
 
     planned = ledger_digest = ""
+    home = False
 
     def __init__(self, options: Options) -> None:
         """Find both campaigns.
