@@ -16,7 +16,7 @@ import pytest
 from lab import wait_for
 from oea_engine import ENGINE, SOURCE, engine_env, install_plugin, link_runner
 from sgmatrix.node.preflight import free_port
-from sgmatrix.plan.tiny_model import write_tiny_qwen3_moe
+from sgmatrix.plan.recipes import RECIPES
 
 pytestmark = pytest.mark.engine
 
@@ -58,7 +58,7 @@ class Server:
 
     def __init__(self, site: Path, folder: Path, **settings: str) -> None:
         model, empty = folder / "model", folder / "cwd"
-        write_tiny_qwen3_moe(model)
+        RECIPES["tiny-qwen3-moe"].write(model)
         empty.mkdir()
         self.status = folder / "status"
         self.log = folder / "server.log"

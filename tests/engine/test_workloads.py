@@ -21,7 +21,7 @@ from sgmatrix.node.launch import run_launch, run_teardown
 from sgmatrix.node.server import Server
 from sgmatrix.plan.campaign import Campaign
 from sgmatrix.plan.plan import make_plan, plan_record
-from sgmatrix.plan.tiny_model import write_tiny_qwen3_moe
+from sgmatrix.plan.recipes import RECIPES
 
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -41,7 +41,7 @@ class Served:
         self.plan = plan_record(make_plan(campaign, self.layout, PROJECT), campaign, None)
         self.plan = json.loads(json.dumps(self.plan))
         write_json(self.layout.plan, self.plan)
-        write_tiny_qwen3_moe(Path(self.plan["model"]["path"]))
+        RECIPES["tiny-qwen3-moe"].write(Path(self.plan["model"]["path"]))
         self.record = run_launch(self.layout, "mf0.02", "1")
         assert self.record["status"] == "ok", self.record
         self.server = Server.from_record(self.record)

@@ -32,7 +32,8 @@ from sgmatrix.core.errors import SgmatrixError
 from sgmatrix.core.files import write_json
 from sgmatrix.plan.campaign import read_campaign
 from sgmatrix.plan.engines import installation
-from sgmatrix.plan.tiny_model import VOCAB_SIZE, write_tiny_qwen3_moe
+from sgmatrix.plan.recipes import RECIPES
+from sgmatrix.plan.tiny_model import VOCAB_SIZE
 
 PROJECT = Path(__file__).resolve().parents[2]
 STREAMS = (64, 256, 1024)
@@ -166,7 +167,7 @@ def main() -> int:
     os.sched_setaffinity(0, {server_core})
     with tempfile.TemporaryDirectory(prefix="sgmatrix-accuracy-") as name:
         folder = Path(name)
-        write_tiny_qwen3_moe(folder / "model")
+        RECIPES["tiny-qwen3-moe"].write(folder / "model")
         bench = Bench(
             program=build(folder),
             model_path=str(folder / "model"),

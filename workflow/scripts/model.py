@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sgmatrix.core.joblog import job_log
-from sgmatrix.plan.tiny_model import write_tiny_qwen3_moe
+from sgmatrix.plan.recipes import RECIPES
 
 if TYPE_CHECKING:
     from snakemake.iocontainers import Snakemake
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def main(job: "Snakemake") -> None:
     with job_log(job.log[0]):
-        write_tiny_qwen3_moe(Path(job.output.config).parent)
+        RECIPES[job.wildcards.recipe].write(Path(job.output.config).parent)
 
 
 if __name__ == "__main__":

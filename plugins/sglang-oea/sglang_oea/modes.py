@@ -8,7 +8,8 @@ context  0.5.23: ForwardContext.moe_num_token_non_padded is a bound method of th
          when a TopK is bound to its runner back end.
 hooks    0.5.15.post1 to 0.5.17: ForwardContext holds no batch, so the mode is noted around
          ModelRunner._forward_raw and DecodeCudaGraphRunner.capture_one_shape (two warm-ups,
-         then the capture). The format is checked on what TopK.forward_cuda returns.
+         then the capture). The format is checked on what TopK.forward_cuda returns. How many
+         rows of a batch are no padding is noted there too: Qwen3-MoE does not pass it on.
 """
 
 from __future__ import annotations
@@ -38,11 +39,14 @@ class Detector:
         name: context or hooks.
         mode: returns the name of the running ForwardMode, None when none is known.
         hooks: what must be registered for it.
+        valid: returns the number of rows that are no padding, one integer on the device, where
+            the engine knows it and does not pass it to the router; None where it does not.
     """
 
     name: str
     mode: Callable[[], str | None]
     hooks: tuple[Hook, ...]
+    valid: Callable[[], Any] = lambda: None
 
 
 def context_mode() -> str | None:
@@ -56,28 +60,38 @@ def context_mode() -> str | None:
 
 
 class NotedMode:
-    """The running mode as the hooks of older versions note it; forwards may be nested."""
+    """The running forward as the hooks of older versions note it; forwards may be nested."""
 
     def __init__(self) -> None:
-        self.now: str | None = None
+        self.now: tuple[str | None, Any] = None, None
 
     def mode(self) -> str | None:
-        return self.now
+        return self.now[0]
+
+    def valid(self) -> Any:
+        """Return how many rows are no padding; in a capture the buffer that replays fill."""
+        return self.now[1]
 
     def around_raw(
         self, original: Callable[..., Any], runner: Any, batch: Any, *args: Any, **kw: Any
     ) -> Any:
         """AROUND ModelRunner._forward_raw."""
-        return self._during(batch.forward_mode.name, original, runner, batch, *args, **kw)
+        now = batch.forward_mode.name, getattr(batch, "num_token_non_padded", None)
+        return self._during(now, original, runner, batch, *args, **kw)
 
     def around_capture(
         self, original: Callable[..., Any], runner: Any, *args: Any, **kw: Any
     ) -> Any:
         """AROUND DecodeCudaGraphRunner.capture_one_shape."""
-        return self._during(runner.capture_forward_mode.name, original, runner, *args, **kw)
+        buffers = getattr(runner, "buffers", None)
+        valid = getattr(buffers, "num_token_non_padded", None)
+        now = runner.capture_forward_mode.name, valid
+        return self._during(now, original, runner, *args, **kw)
 
-    def _during(self, mode: str, original: Callable[..., Any], *args: Any, **kw: Any) -> Any:
-        before, self.now = self.now, mode
+    def _during(
+        self, now: tuple[str, Any], original: Callable[..., Any], *args: Any, **kw: Any
+    ) -> Any:
+        before, self.now = self.now, now
         try:
             return original(*args, **kw)
         finally:
@@ -116,4 +130,4 @@ def detect(refuse_format: Callable[[str], None]) -> Detector:
         (RAW, noted.around_raw, "AROUND"),
         (CAPTURE, noted.around_capture, "AROUND"),
     )
-    return Detector("hooks", noted.mode, hooks)
+    return Detector("hooks", noted.mode, hooks, noted.valid)

@@ -101,6 +101,9 @@ class Rank:
         logits: torch.Tensor, layer: int | None, valid: torch.Tensor | None,
     ) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
         if self.settings.mask_padding and valid is None:
+            assert self.detector is not None  # nothing is re-routed without one
+            valid = self.detector.valid()
+        if self.settings.mask_padding and valid is None:
             self.refuse(
                 "OEA_MASK_PADDING=1, but the engine does not say which rows are padding",
                 "capture a graph for every batch size in use, without OEA_MASK_PADDING",

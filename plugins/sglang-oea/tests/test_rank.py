@@ -248,6 +248,30 @@ def test_a_noted_mode_follows_nested_forwards_and_is_reset_on_error():
     assert noted.mode() is None
 
 
+def test_padding_is_masked_where_the_runner_knows_it_and_the_model_does_not_pass_it_on():
+    noted = NotedMode()
+    one = rank_in(mask_padding=True)
+    one.detector = Detector("hooks", noted.mode, (), noted.valid)
+    buffers = SimpleNamespace(num_token_non_padded=torch.tensor([3], dtype=torch.int32))
+    runner = SimpleNamespace(capture_forward_mode=SimpleNamespace(name="DECODE"), buffers=buffers)
+
+    case, out = noted.around_capture(lambda *_: call(one), runner, 4)
+    assert torch.equal(out["topk_ids"][3], case.ids[3])
+    assert one.facts()["tokens"] == 3
+
+    batch = SimpleNamespace(
+        forward_mode=SimpleNamespace(name="DECODE"), num_token_non_padded=torch.tensor(2)
+    )
+    case, out = noted.around_raw(lambda *_: call(one), None, batch)
+    assert torch.equal(out["topk_ids"][2:], case.ids[2:])
+    assert one.facts()["tokens"] == 5
+
+    batch.num_token_non_padded = None  # an engine that does not count them
+    with pytest.raises(Refused, match="the engine does not say which rows are padding"):
+        noted.around_raw(lambda *_: call(one), None, batch)
+    assert noted.valid() is None
+
+
 def test_the_largest_batch_is_the_largest_that_the_server_names():
     named = SimpleNamespace(
         max_running_requests=32, cuda_graph_max_bs_decode=None, cuda_graph_bs_decode=[1, 2, 48]

@@ -6,8 +6,12 @@ from pathlib import Path
 import pytest
 
 from sgmatrix.core.errors import SgmatrixError
+from sgmatrix.core.facts.files import model_file
 from sgmatrix.plan.model import model_facts
 from sgmatrix.plan.parts import Model
+from sgmatrix.plan.recipes import RECIPES
+
+MODELS_FOLDER = Path(__file__).resolve().parents[3] / "config/models"
 
 
 @pytest.fixture
@@ -75,6 +79,27 @@ def test_a_recipe_is_known_before_it_is_made(tmp_path):
     assert known.path == str(tmp_path / "models/tiny-qwen3-moe")
     assert (known.recipe, known.vocab_size) == ("tiny-qwen3-moe", 32_768)
     assert not (tmp_path / "models").exists()
+
+
+def test_the_tiny_recipe_keeps_its_digest_so_that_no_cell_is_measured_again(tmp_path):
+    known = model_facts(Model(recipe="tiny-qwen3-moe"), tmp_path, tmp_path / "models")
+
+    assert known.digest.startswith("f52e4bfe58a36b90")
+
+
+def test_a_recipe_has_the_shape_of_the_published_model(tmp_path):
+    known = model_facts(Model(recipe="qwen3-30b-a3b"), tmp_path, tmp_path / "models")
+    facts = model_file(MODELS_FOLDER, "qwen3-30b-a3b")
+
+    assert known.vocab_size == facts.config["vocab_size"] == 151_936
+    assert (known.experts, known.experts_per_token, known.heads) == (128, 8, 32)
+    assert known.expert_bytes == 3 * 2048 * 768 * 2
+    config = RECIPES["qwen3-30b-a3b"].config()
+    assert {key: config[key] for key in facts.config} == facts.config
+
+    RECIPES["qwen3-30b-a3b"].write(tmp_path / "made")
+    vocab = json.loads((tmp_path / "made/tokenizer.json").read_text())["model"]["vocab"]
+    assert sorted(vocab.values()) == list(range(151_936))
 
 
 # --- weights of one expert -----------------------------------------------------------------------

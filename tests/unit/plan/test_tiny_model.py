@@ -6,14 +6,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from sgmatrix.plan.tiny_model import VOCAB_SIZE, model_config, write_tiny_qwen3_moe
+from sgmatrix.plan.recipes import RECIPES
+from sgmatrix.plan.tiny_model import VOCAB_SIZE, model_config
 
 FILES = ["config.json", "tokenizer.json", "tokenizer_config.json"]
 
 
 @pytest.fixture
 def model(tmp_path):
-    write_tiny_qwen3_moe(tmp_path / "tiny")
+    RECIPES["tiny-qwen3-moe"].write(tmp_path / "tiny")
     return tmp_path / "tiny"
 
 
@@ -28,8 +29,8 @@ def test_holds_exactly_the_three_files_that_sglang_reads(model):
 def test_a_second_run_and_another_folder_give_the_same_bytes(model, tmp_path):
     first = {name: (model / name).read_bytes() for name in FILES}
 
-    write_tiny_qwen3_moe(model)
-    write_tiny_qwen3_moe(tmp_path / "far" / "away")
+    RECIPES["tiny-qwen3-moe"].write(model)
+    RECIPES["tiny-qwen3-moe"].write(tmp_path / "far" / "away")
 
     for name in FILES:
         assert (model / name).read_bytes() == first[name]
@@ -38,7 +39,7 @@ def test_a_second_run_and_another_folder_give_the_same_bytes(model, tmp_path):
 
 def test_eight_writers_at_once_leave_whole_files_and_nothing_else(tmp_path):
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(write_tiny_qwen3_moe, [tmp_path] * 8))
+        list(pool.map(RECIPES["tiny-qwen3-moe"].write, [tmp_path] * 8))
 
     assert sorted(path.name for path in tmp_path.iterdir()) == FILES
     assert read(tmp_path, "config.json") == model_config()

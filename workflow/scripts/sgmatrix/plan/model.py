@@ -12,8 +12,8 @@ from typing import Any
 from sgmatrix.core.errors import SgmatrixError
 from sgmatrix.core.facts.files import MODELS, model_file, model_shape
 from sgmatrix.core.facts.formats import BYTES
-from sgmatrix.plan import tiny_model
 from sgmatrix.plan.parts import Model
+from sgmatrix.plan.recipes import RECIPES
 
 
 @dataclass(frozen=True)
@@ -94,12 +94,15 @@ def model_facts(model: Model, project: Path, models_folder: Path) -> ModelFacts:
         SgmatrixError: `config_rejected` when the folder has no readable config.json.
     """
     if model.recipe is not None:
-        made = [tiny_model.model_config(), tiny_model.tokenizer(), tiny_model.tokenizer_config()]
-        digest = hashlib.sha256(json.dumps(made, sort_keys=True).encode()).hexdigest()
-        path = (models_folder / model.recipe).resolve()
-        shape = _shape(tiny_model.model_config())
-        vocabulary = tiny_model.VOCAB_SIZE
-        return ModelFacts(model.recipe, str(path), model.recipe, digest, vocabulary, **shape)
+        made = RECIPES[model.recipe]
+        return ModelFacts(
+            model.recipe,
+            str((models_folder / model.recipe).resolve()),
+            model.recipe,
+            made.digest(),
+            made.vocab_size,
+            **_shape(made.config()),
+        )
     folder = project / Path(str(model.path)).expanduser()
     if model.facts is not None and not folder.exists():
         return _from_facts(model.facts, folder, project)

@@ -42,7 +42,9 @@ class Model(Closed):
     """The model that the servers load: a folder, or a recipe that the workflow makes."""
 
     path: str | None = Field(None, description="folder with config.json; ~ is the home folder")
-    recipe: Literal["tiny-qwen3-moe"] | None = Field(None, description="made below results/models")
+    recipe: Literal["tiny-qwen3-moe", "qwen3-30b-a3b"] | None = Field(
+        None, description="made below results/models: config and tokenizer, no weights"
+    )
     facts: Word | None = Field(
         None,
         description="file of config/models that says its shape: for ceilings, and to plan where "

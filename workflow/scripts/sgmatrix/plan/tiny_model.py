@@ -12,9 +12,6 @@ Not here  a generation_config.json: SGLang 0.5.23 starts without one, and sample
           defaults or the request say.
 """
 
-from pathlib import Path
-
-from sgmatrix.core.files import write_json
 from sgmatrix.plan.topics import COMMON, TOPICS
 
 VOCAB_SIZE = 32_768
@@ -23,20 +20,6 @@ whole prompts repeat, and the prefix cache answers them."""
 END_OF_TEXT = "<|endoftext|>"  # id 0
 UNKNOWN = "<unk>"  # id 1
 CONTEXT_LENGTH = 4096
-
-
-def write_tiny_qwen3_moe(folder: Path) -> None:
-    """Write the model folder; the same bytes on every run.
-
-    A reader never sees half a file, and two writers at once leave whole ones.
-
-    Args:
-        folder: made if missing, with its parents; files of these names are replaced.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    write_json(folder / "config.json", model_config())
-    write_json(folder / "tokenizer.json", tokenizer())
-    write_json(folder / "tokenizer_config.json", tokenizer_config())
 
 
 def model_config() -> dict[str, object]:
@@ -78,9 +61,9 @@ def model_config() -> dict[str, object]:
     }
 
 
-def tokenizer() -> dict[str, object]:
+def tokenizer(vocab_size: int = VOCAB_SIZE) -> dict[str, object]:
     """Return tokenizer.json: one id per word, words split at white space."""
-    words = [END_OF_TEXT, UNKNOWN, *(f"w{number:05d}" for number in range(2, VOCAB_SIZE))]
+    words = [END_OF_TEXT, UNKNOWN, *(f"w{number:05d}" for number in range(2, vocab_size))]
     # prompts about topics are of these words; each is one token
     real = " ".join((*TOPICS.values(), COMMON)).split()
     words[-len(real) :] = real
@@ -121,3 +104,8 @@ def tokenizer_config() -> dict[str, object]:
         "clean_up_tokenization_spaces": False,
         "chat_template": "{% for m in messages %}{{ m['role'] }} {{ m['content'] }} {% endfor %}",
     }
+
+
+def identity() -> list[object]:
+    """Return what tells this model from others."""
+    return [model_config(), tokenizer(), tokenizer_config()]

@@ -13,8 +13,8 @@ from sgmatrix.core.facts.files import HARDWARE, MODELS, HardwareFile, folder_con
 from sgmatrix.core.facts.hardware import Device
 from sgmatrix.core.facts.hf_config import shape_from_config
 from sgmatrix.core.facts.model import Shape
-from sgmatrix.plan import tiny_model
 from sgmatrix.plan.model import ModelFacts
+from sgmatrix.plan.recipes import RECIPES
 
 
 def campaign_facts(
@@ -66,7 +66,7 @@ def _model(model: ModelFacts, project: Path) -> dict[str, Any]:
             "source": f"config/models/{model.facts}.yaml",
         }
     if model.recipe is not None:
-        config: Mapping[str, Any] = tiny_model.model_config()
+        config: Mapping[str, Any] = RECIPES[model.recipe].config()
         quantisation = None
     else:
         config, quantisation = folder_config(Path(model.path))
