@@ -50,6 +50,22 @@ def test_without_a_noise_pair_both_arms_have_as_many_launches(tmp_path):
     ]
 
 
+def test_one_axis_at_a_time_an_axis_that_is_not_named_has_its_base_value(tmp_path):
+    axes = {**AXES, "mem_fraction": [0.5, 0.4]}
+    pair = PAIR | {"noise_pair": False, "launches": {"min": 3, "max": 3}}
+    given = campaign(axes=axes, design="one_at_a_time", compare=[pair])
+    plan = make_plan(given, Layout(tmp_path / "results/made-up"), PROJECT)
+
+    (compared,) = plan.compared
+    assert (compared.baseline, compared.variant) == (
+        "mf0.50-max-running-requests-4",
+        "mf0.50-max-running-requests-8",
+    )
+    full = campaign(axes=axes, compare=[pair])
+    with pytest.raises(Refusal, match=r"slots.baseline: 2 cells have max_running_requests=4"):
+        make_plan(full, Layout(tmp_path / "results/made-up"), PROJECT)
+
+
 def test_the_launches_of_a_round_have_the_same_prompts(tmp_path):
     plan = plan_of(tmp_path, PAIR)
 

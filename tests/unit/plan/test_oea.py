@@ -95,6 +95,7 @@ def test_the_variables_that_switch_it():
         "OEA_MASK_PADDING": "1",
     }
     assert oea_text({"k0": 4, "core": "eager"}) == "4-coreeager"
+    assert oea_text({"k0": 4, "mask_padding": True}) == "4-mask_padding"
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from sgmatrix.node import proc
 from sgmatrix.node.facts import node_facts
 from sgmatrix.node.rundirs import make_run_dir
 from sgmatrix.node.server import Server, messages, raise_if_environment, start_warden
+from sgmatrix.node.time_limit import begin_by
 from sgmatrix.plan.patched_copy import PatchedCopy, patch_diff, provide
 
 _STOPPED_S = 10.0
@@ -80,6 +81,7 @@ def run_launch(layout: Layout, cell: str, launch: str) -> dict[str, Any]:
         "run_dir": str(run_dir),
         "events": str(layout.events.resolve()),
         "stopping": os.environ.get(STOPPING_VARIABLE, ""),
+        "begin_by": begin_by(layout, spec["cell"], len(spec["points"])),
         "owner": _owner(),
         "job": me.record(),
     }

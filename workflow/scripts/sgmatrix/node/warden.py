@@ -40,6 +40,7 @@ from sgmatrix.node.logwatch import LogWatch
 from sgmatrix.node.proof import STATUS_VARIABLE, status_folder
 from sgmatrix.node.rundirs import remove_abandoned
 from sgmatrix.node.sampling import Sampling
+from sgmatrix.node.time_limit import why_too_late
 from sgmatrix.node.verdict import DIED, Verdict, judge
 from sgmatrix.node.wakeups import Closing, Wakeups
 
@@ -107,6 +108,8 @@ class Warden:
             if isinstance(answer, Lease):
                 self.lease = answer
                 self.times["leased"] = time.time()
+                if late := why_too_late(self.spec.get("begin_by"), time.time()):
+                    raise Closing("interrupted", late)
                 self.wakeups.wait(0)  # nothing begins for an owner that went while it waited
                 return
             if answer and answer != said:

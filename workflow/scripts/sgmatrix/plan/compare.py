@@ -155,7 +155,22 @@ def _only(campaign: Campaign, cells: Mapping[str, Cell], where: Mapping[str, Any
 
 
 def _met(campaign: Campaign, cells: Mapping[str, Cell], where: Mapping[str, Any]) -> list[str]:
-    return [cell.id for cell in cells.values() if meets(campaign, dict(cell.axes), where)]
+    """Return the cells that a condition is about.
+
+    Where one axis at a time is changed, an axis that it does not name has its base value.
+    """
+    met = [cell for cell in cells.values() if meets(campaign, dict(cell.axes), where)]
+    if campaign.design == "one_at_a_time" and len(met) > 1:
+        base = next(iter(cells.values())).axes
+        plain = [
+            cell
+            for cell in met
+            if all(
+                value == base.get(axis) for axis, value in cell.axes.items() if axis not in where
+            )
+        ]
+        met = plain if len(plain) == 1 else met
+    return [cell.id for cell in met]
 
 
 def _why_not_one(

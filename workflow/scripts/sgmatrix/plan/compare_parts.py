@@ -74,7 +74,9 @@ class Compare(Closed):
 
     name: Name = Field(description="how tables and the report call it")
     baseline: dict[str, AxisValue] = Field(
-        min_length=1, description="axis values of the cell that is compared with"
+        min_length=1,
+        description="axis values of the cell that is compared with; with `one_at_a_time`, axes "
+        "that are not named have their base values",
     )
     variant: dict[str, AxisValue] = Field(
         min_length=1, description="axis values of the cell that may be better"

@@ -60,7 +60,7 @@ def oea_text(value: AxisValue) -> str:
     if oea is None:
         return "off"
     more = oea.model_dump(exclude={"k0"}, exclude_none=True)
-    return "-".join([str(oea.k0), *(f"{name}{given}" for name, given in more.items())])
+    return "-".join([str(oea.k0), *(_word(*one) for one in more.items())])
 
 
 def oea_environment(value: AxisValue) -> dict[str, str]:
@@ -70,6 +70,11 @@ def oea_environment(value: AxisValue) -> dict[str, str]:
         return {"OEA_ENABLE": "0"}
     given = oea.model_dump(exclude_none=True)
     return {"OEA_ENABLE": "1"} | {f"OEA_{name.upper()}": _text(one) for name, one in given.items()}
+
+
+def _word(name: str, given: object) -> str:
+    """Return a setting for cell ids: a switch by its name alone."""
+    return f"{name}{given}" if given is not True else name
 
 
 def _text(value: object) -> str:

@@ -19,6 +19,8 @@ class Options(BaseModel):
     retry: Literal["failed"] | None = None
     strict: bool = False
     """Stop when a repeated cell would not be measured with what it was measured with then."""
+    time_limit_s: float | None = Field(None, gt=0)
+    """Seconds for which the machine is there: no launch begins that would not end in them."""
     home: bool = False
     """Measure nothing: tell of copied records, also where the engine and the GPUs are there."""
     cell: str | None = None

@@ -28,6 +28,7 @@ from sgmatrix.dataset.nodes import newest_node
 from sgmatrix.node import preflight, proc
 from sgmatrix.node.facts import node_facts
 from sgmatrix.node.launch import OWNER_VARIABLE, STOPPING_VARIABLE
+from sgmatrix.node.time_limit import set_limit
 from sgmatrix.plan.campaign import Campaign
 from sgmatrix.plan.engines import engine_facts
 from sgmatrix.plan.inspection import AxisAudit, audit_axes, provide_copies, refused_cells
@@ -185,6 +186,8 @@ class Session:
         os.environ[STOPPING_VARIABLE] = str(marker)
         self._marker = marker
         os.environ[OWNER_VARIABLE] = json.dumps(me.record())
+        if self.options.time_limit_s is not None:
+            set_limit(self.options.time_limit_s)
         self._mark_on_signal(marker)
         if self._profiled:
             self._progress = Progress(replace(self.plan, launches=()), self.layout)
