@@ -55,6 +55,11 @@ def test_oea_where_all_experts_are_read_anyway_and_where_not() -> None:
     )
 
 
+def test_a_k0_of_the_models_own_is_no_matter_of_savings() -> None:
+    plan = record({"off": (BASE, OFF), "oea8": (BASE, {"on": True, "settings": {"k0": 8}})}, [16])
+    assert list(oea_advice(ceilings(plan), planned_loads(plan["launches"]))) == []
+
+
 def test_the_sign_of_a_memory_fraction() -> None:
     plan = record(
         {

@@ -34,6 +34,9 @@ def oea_advice(
         savings = _savings(one, loads.get(name, {}))
         if not savings:
             continue
+        moe = one.server.model.moe
+        if moe is not None and routing.free_experts >= moe.top_k:
+            continue  # it routes as the model does, to tell what the plug-in itself costs
         k0 = f"k0 = {routing.free_experts:g}"
         lost = {at: saved for at, saved in savings.items() if saved < WORTHLESS}
         worth = {at: saved for at, saved in savings.items() if saved >= WORTHLESS}
