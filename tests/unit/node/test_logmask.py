@@ -3,8 +3,11 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from sgmatrix.node.logmask import mask_former_logs, mask_log
+from sgmatrix.core.redact import secrets_of_environment
+from sgmatrix.node.logmask import mask_former_logs, mask_log, may_hold_secret, searched
 
 LINES = (
     b"[2026-12-01 10:00:00] server_args=ServerArgs(api_key='planted-key-1', tp_size=1)\n",
@@ -72,3 +75,38 @@ def test_a_private_key_and_a_token_with_colours_in_it_are_masked(tmp_path: Path)
     assert [found[i] for i in (0, 3, 4)] == [lines[i] for i in (0, 3, 4)]
     assert found[1] == b"***     \r\n"
     assert mask_log(log) == 0
+
+
+WORDS = (
+    *("apiKey", "API_KEYS", "--admin-api-key", "passwd", "passWord", "Pass-phrase", "hfToken"),
+    *("client_secret", "credentials", "ssl_keyfile_password", "Authorization", "x-authorization"),
+    *("\u212aey", "api_\u212aey", "\u017fecret", "pas\u017fword", "to\u212aen"),
+    *(
+        "hf_AAAAAAAAAAAAAA",
+        "sk-aaaaaaaaaaaaaaaaaaaa",
+        "ghp_aaaaaaaaaaaaaaaaaaaa",
+        "AKIAAAAAAAAAAAAAAAAA",
+    ),
+    *("github_pat_aaaaaaaaaaaaaaaaaaaaaaaa", "glpat-aaaaaaaaaaaaaaaaaaaa", "xoxb-aaaaaaaaaaaa"),
+    *("nvapi-aaaaaaaaaaaaaaaaaaaa", "eyJaaaaaaaaaa.eyJaaaaaaaaaa.aaaa", "bearer 1aaaaaaaaaaaa"),
+    *("-----BEGIN PRIVATE KEY-----", "http://me:word@host", "planted-of-the-environment"),
+    *("Decode batch", "Prefill batch", "token usage", "POST /generate", "\x1b[32m", "=", ": ", "'"),
+)
+
+
+@given(parts=st.lists(st.sampled_from(WORDS) | st.text(max_size=6), max_size=6))
+@settings(max_examples=600, deadline=None)
+def test_a_line_that_is_not_searched_holds_nothing_that_a_search_would_mask(parts):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HF_TOKEN", "planted-of-the-environment")
+        line = "".join(parts).replace("\n", " ").replace("\r", " ").encode(errors="replace")
+        known = secrets_of_environment()
+        assert may_hold_secret(line, known) or searched(line) == line
+
+
+def test_what_a_server_writes_all_day_long_is_not_searched():
+    for line in (
+        b"[2026-12-01 10:00:01] Decode batch, #running-req: 2, #token: 64, token usage: 0.01\n",
+        b'[2026-12-01 10:00:01] INFO:     127.0.0.1:40000 - "POST /generate HTTP/1.1" 200 OK\n',
+    ):
+        assert not may_hold_secret(line)

@@ -75,6 +75,11 @@ def _secrets(environment: tuple[tuple[bytes, bytes], ...]) -> tuple[str, ...]:
     return tuple(sorted((one for one in found if len(one) >= _SHORTEST), key=len, reverse=True))
 
 
+def secrets_of_environment() -> tuple[bytes, ...]:
+    """Return the secrets that variables of this process's environment hold."""
+    return tuple(map(os.fsencode, _secrets(tuple(os.environb.items()))))
+
+
 def redact_text(text: str) -> str:
     """Take secrets out of a text that has no names.
 

@@ -10,7 +10,13 @@ import os
 import re
 from pathlib import Path
 
-from sgmatrix.core.redact import ESCAPES, MASK, redact_prose, redact_text
+from sgmatrix.core.redact import (
+    ESCAPES,
+    MASK,
+    redact_prose,
+    redact_text,
+    secrets_of_environment,
+)
 
 _LONGEST = 1 << 20
 """Bytes of a line that are looked at together."""
@@ -20,19 +26,30 @@ _KEY_BEGINS = re.compile(rb"-----BEGIN [A-Z ]*PRIVATE KEY-----(?!.*-----END )")
 _KEY_ENDS = b"-----END "
 _KEY_LINES = 200
 """A longer private key is none."""
+_VALUES = (
+    *(b"hf_", b"sk-", b"ghp_", b"gho_", b"ghu_", b"ghs_", b"ghr_", b"github_pat_", b"glpat-"),
+    *(b"akia", b"asia", b"nvapi-", b"xox", b"eyj", b"bearer", b"private", b"://", b"\x1b"),
+)
+_NAMES = (b"key", b"secret", b"passw", b"passphrase", b"token", b"credential", b"authorization")
+"""What a line has that anything is masked in; most lines have none, and are done at once."""
 
 
 def mask_log(path: Path) -> int:
     """Mask the secrets of a log in place; return the number of changed lines."""
     if not path.is_file():
         return 0
+    known = secrets_of_environment()
     changed = place = key_lines = 0
     with path.open("rb") as lines, path.open("r+b", buffering=0) as log:
         while line := lines.readline(_LONGEST):
             key_lines = 0 if _KEY_ENDS in line else key_lines - 1
-            masked = _fitted(MASK.encode(), line) if key_lines > 0 else _masked(line)
-            if _KEY_BEGINS.search(line):
-                key_lines = _KEY_LINES
+            masked = line
+            if key_lines > 0:
+                masked = _fitted(MASK.encode(), line)
+            elif may_hold_secret(line, known):
+                masked = searched(line)
+                if _KEY_BEGINS.search(line):
+                    key_lines = _KEY_LINES
             if masked != line:
                 os.pwrite(log.fileno(), masked, place)
                 changed += 1
@@ -47,7 +64,23 @@ def mask_former_logs(attempt_dir: Path) -> None:
             mask_log(former / "server.log")
 
 
-def _masked(line: bytes) -> bytes:
+def may_hold_secret(line: bytes, known: tuple[bytes, ...] = ()) -> bool:
+    """Tell whether a line has to be searched; True also for many that hold none.
+
+    Args:
+        line: of a log.
+        known: secrets without a name.
+    """
+    if not line.isascii() or any(one in line for one in known):
+        return True
+    lower = line.lower()
+    if any(one in lower for one in _VALUES):
+        return True
+    return any(one in lower for one in _NAMES) and not _BATCH.search(line)
+
+
+def searched(line: bytes) -> bytes:
+    """Return a line of the same length with its secrets masked."""
     content = line.rstrip(b"\r\n")
     mask = redact_text if _BATCH.search(content) else redact_prose
     text = content.decode(errors="surrogateescape")
