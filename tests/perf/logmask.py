@@ -1,6 +1,6 @@
 """How long masking a server's log holds the devices: seconds for 100,000 lines of each kind.
 
-    python tests/perf/logmask.py --runs 3
+python tests/perf/logmask.py --runs 3
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sgmatrix.node.logmask import mask_log
 
 LINES = 100_000
 KINDS = {
-    "requests": b'[2026-12-01 10:00:01] INFO:     127.0.0.1:40000 - "POST /generate HTTP/1.1" 200\n',
+    "requests": b'[2026-12-01 10:00:01] INFO: 127.0.0.1:40000 - "POST /generate HTTP/1.1" 200\n',
     "batches": b"[2026-12-01 10:00:01] Decode batch, #running-req: 2, #token: 64, token usage: "
     b"0.01, cuda graph: True, gen throughput (token/s): 3200.00, #queue-req: 0\n",
 }
@@ -38,7 +38,8 @@ def main() -> None:
                 mask_log(log)
                 took.append(time.perf_counter() - began)
             spread = f"({min(took):.2f}-{max(took):.2f})"
-            print(f"{kind}: {statistics.median(took):.2f} s {spread} for {LINES:,} lines, {runs} runs")
+            middle = statistics.median(took)
+            print(f"{kind}: {middle:.2f} s {spread} for {LINES:,} lines, {runs} runs")
 
 
 if __name__ == "__main__":
