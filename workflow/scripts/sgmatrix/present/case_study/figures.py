@@ -24,9 +24,9 @@ _SCHEMES = (
     f":root {{color: #1a1c1f; --muted: #6f757d; {css_variables(LIGHT)}}} "
     f"@media (prefers-color-scheme: dark) {{:root {{color: #e6e8eb; --muted: #8b929b; "
     f"{css_variables(DARK)}}}}} text {{font-family: sans-serif; fill: currentColor}} "
-    ".legend text {font-size: 9px}"
+    ".legend text {font-size: 12px}"
 )
-_WIDTH_PX, _LEGEND_PX = 620, 15
+_WIDTH_PX, _LEGEND_PX = 620, 18
 
 Entry = tuple[str, str, str]
 """Label, colour, marker."""
