@@ -13,7 +13,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup dev demo test chaos bench-client debian screenshots lint docs ui clean-envs
+.PHONY: help setup dev demo test chaos bench-client debian case-study screenshots lint docs ui clean-envs
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -58,6 +58,9 @@ docs: dev ## make the pages that are made from models and schemas anew
 	@PYTHONPATH=workflow/scripts .venv/bin/python -m sgmatrix.plan.reference
 	@PYTHONPATH=workflow/scripts .venv/bin/python -m sgmatrix.load.foreign.page
 	@PYTHONPATH=workflow/scripts .venv/bin/python -m sgmatrix.core.schema_page
+
+case-study: dev ## figures and tables of docs/case-study-h200.md anew, of the data beside it
+	@PYTHONPATH=workflow/scripts .venv/bin/python -m sgmatrix.present.case_study draw docs/case-study-h200
 
 screenshots: dev debian ## the pictures of README and docs, of results/demo
 	@PYTHONPATH=tests .venv/bin/python -m screenshots
